@@ -1,0 +1,176 @@
+#include "bench/attention_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "runtime/plan.h"
+#include "runtime/tile_model.h"
+#include "tune/reference.h"
+
+namespace heed {
+namespace {
+
+// On N(0, 1) values float32 stays within 1e-6 of the double reference; a wrong
+// key, weight or row is off by 1e-3 and more.
+constexpr double kLargestError = 1e-5;
+
+// Rows compared with the reference, spread over all of them.
+constexpr int64_t kSampledRows = 16;
+
+// Fills tensors with N(0, 1) values, quickly: a million draws, over and over.
+// The period is a prime, so no two rows of a tensor are alike.
+class NormalValues {
+ public:
+  NormalValues() : values_(1048573) {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    for (float& value : values_) value = normal(random);
+  }
+
+  Floats Tensor(size_t count) {
+    Floats floats = AllocateFloats(count);
+    size_t filled = 0;
+    while (filled < count) {
+      const size_t part = std::min(count - filled, values_.size() - position_);
+      std::copy_n(values_.data() + position_, part, floats.get() + filled);
+      filled += part;
+      position_ = (position_ + part) % values_.size();
+    }
+    return floats;
+  }
+
+ private:
+  std::vector<float> values_;
+  size_t position_ = 0;
+};
+
+size_t Product(int64_t a, int64_t b, int64_t c, int64_t d) {
+  return static_cast<size_t>(a * b * c * d);
+}
+
+}  // namespace
+
+AttentionCase::AttentionCase(const NamedProblem& named, size_t last_level_bytes)
+    : named_(named) {
+  const heed_problem& p = problem();
+  q_floats_ = Product(p.batch, p.heads_q, p.len_q, p.dim_qk);
+  k_floats_ = Product(p.batch, p.heads_kv, p.len_k, p.dim_qk);
+  v_floats_ = Product(p.batch, p.heads_kv, p.len_k, p.dim_v);
+  out_floats_ = Product(p.batch, p.heads_q, p.len_q, p.dim_v);
+  const size_t set_bytes = (k_floats_ + v_floats_) * sizeof(float);
+  const bool decode = p.len_q == 1 && set_bytes != 0;
+  sets_ = decode ? 4 * last_level_bytes / set_bytes + 1 : 1;
+  NormalValues normal;
+  q_ = normal.Tensor(q_floats_);
+  k_ = normal.Tensor(k_floats_ * sets_);
+  v_ = normal.Tensor(v_floats_ * sets_);
+  out_ = AllocateFloats(out_floats_);
+  ClearOut();
+}
+
+heed_call AttentionCase::Call(size_t set) {
+  const heed_problem& p = problem();
+  heed_call call;
+  heed_call_init(&call);
+  call.q = heed_dense_input(q_.get(), p.heads_q, p.len_q, p.dim_qk);
+  call.k = heed_dense_input(k_.get() + set * k_floats_, p.heads_kv, p.len_k,
+                            p.dim_qk);
+  call.v = heed_dense_input(v_.get() + set * v_floats_, p.heads_kv, p.len_k,
+                            p.dim_v);
+  call.out = heed_dense_output(out_.get(), p.heads_q, p.len_q, p.dim_v);
+  return call;
+}
+
+void AttentionCase::ClearOut() {
+  std::fill_n(out_.get(), out_floats_, std::numeric_limits<float>::quiet_NaN());
+}
+
+std::string AttentionCase::CheckOut(size_t set) const {
+  const heed_problem& p = problem();
+  ReferenceInputs inputs{};
+  inputs.q = q_.get();
+  inputs.k = k_.get() + set * k_floats_;
+  inputs.v = v_.get() + set * v_floats_;
+  const int64_t rows = p.batch * p.heads_q * p.len_q;
+  const int64_t step = std::max<int64_t>(1, (rows - 1) / (kSampledRows - 1));
+  const ReferenceError error =
+      CompareWithReference(p, inputs, out_.get(), nullptr, step);
+  if (error.out <= kLargestError) return "";
+  return fmt::format(
+      "wrong result: {:.3g} from the double reference, at most "
+      "{:.0e} expected",
+      error.out, kLargestError);
+}
+
+bool AttentionCase::IsVerified(const std::string& target, int threads) const {
+  return verified_.count({target, threads}) != 0;
+}
+
+void AttentionCase::SetVerified(const std::string& target, int threads) {
+  verified_.insert({target, threads});
+}
+
+PlanPointer MakePlan(const heed_problem& problem, const std::string& target,
+                     int threads) {
+  heed_options options;
+  heed_options_init(&options);
+  options.threads = threads;
+  options.target = target.c_str();
+  heed_plan* plan = nullptr;
+  heed_plan_create(&problem, &options, &plan);
+  return PlanPointer(plan);
+}
+
+AttentionRun::AttentionRun(AttentionCase* attention, const std::string& target,
+                           int threads)
+    : attention_(attention),
+      target_(target),
+      threads_(threads),
+      plan_(MakePlan(attention->problem(), target, threads)) {
+  if (plan_ == nullptr) {
+    plan_error_ = heed_last_error();
+    return;
+  }
+  workspace_bytes_ = heed_plan_workspace_size(plan_.get());
+  workspace_ = AllocateFloats(workspace_bytes_ / sizeof(float) + 1);
+}
+
+std::string AttentionRun::Tile() const {
+  return plan_ == nullptr ? "" : ToString(plan_->choice.tile);
+}
+
+std::string AttentionRun::Tier() const {
+  return plan_ == nullptr ? "" : TierName(plan_->choice.tier);
+}
+
+std::string AttentionRun::Verify() {
+  if (plan_ == nullptr) return plan_error_;
+  if (attention_->IsVerified(target_, threads_)) return "";
+  for (const size_t set : {size_t{0}, attention_->sets() - 1}) {
+    attention_->ClearOut();
+    if (RunSet(set) != HEED_OK) return heed_last_error();
+    const std::string wrong = attention_->CheckOut(set);
+    if (!wrong.empty()) return wrong;
+  }
+  attention_->SetVerified(target_, threads_);
+  return "";
+}
+
+void AttentionRun::Run() {
+  // Verify() has seen this very call succeed.
+  RunSet(next_set_);
+  if (++next_set_ == attention_->sets()) next_set_ = 0;
+}
+
+heed_status AttentionRun::RunSet(size_t set) {
+  heed_call call = attention_->Call(set);
+  call.workspace = workspace_.get();
+  call.workspace_size = workspace_bytes_;
+  return heed_plan_run(plan_.get(), &call);
+}
+
+}  // namespace heed

@@ -1,0 +1,102 @@
+// A problem with tensors to run it on, and a plan to run it with.
+#ifndef HEED_BENCH_ATTENTION_CASE_H_
+#define HEED_BENCH_ATTENTION_CASE_H_
+
+#include <heed.h>
+
+#include <cstddef>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "bench/buffer.h"
+#include "tune/shapes.h"
+
+namespace heed {
+
+// Dense f32 tensors of N(0, 1) values.
+//
+// In decoding, each layer's keys and values are read once per token and are
+// long out of every cache when their turn comes again. So a case with one
+// query token holds many sets of k and v, together more than 4 times the last
+// level, and its calls go round them.
+class AttentionCase {
+ public:
+  AttentionCase(const NamedProblem& named, size_t last_level_bytes);
+
+  const NamedProblem& named() const { return named_; }
+  const heed_problem& problem() const { return named_.problem; }
+
+  // Of one call. Flops: visible pairs * 2 * (dim_qk + dim_v), the causal
+  // diagonal counted exactly. Bytes: q, k, v and out, each once.
+  double flops() const { return AttentionFlops(problem()); }
+  double bytes() const { return CompulsoryBytes(problem()); }
+
+  size_t sets() const { return sets_; }
+  // The call on one set of k and v; the workspace is the caller's to fill in.
+  heed_call Call(size_t set);
+
+  // Overwrites the output, so that a check never sees an older one.
+  void ClearOut();
+  // Compares sampled rows with the double reference. Empty, or what is wrong
+  // in one line.
+  std::string CheckOut(size_t set) const;
+
+  // Which (target, thread count) have been found right.
+  bool IsVerified(const std::string& target, int threads) const;
+  void SetVerified(const std::string& target, int threads);
+
+ private:
+  NamedProblem named_;
+  size_t q_floats_, k_floats_, v_floats_, out_floats_;
+  size_t sets_;
+  Floats q_, k_, v_, out_;
+  std::set<std::pair<std::string, int>> verified_;
+};
+
+struct PlanDestroyer {
+  void operator()(heed_plan* plan) const { heed_plan_destroy(plan); }
+};
+using PlanPointer = std::unique_ptr<heed_plan, PlanDestroyer>;
+
+// Null if heed_plan_create() fails; heed_last_error() then says why.
+PlanPointer MakePlan(const heed_problem& problem, const std::string& target,
+                     int threads);
+
+// A plan for a case on one target and thread count.
+class AttentionRun {
+ public:
+  // `attention` must outlive the run.
+  AttentionRun(AttentionCase* attention, const std::string& target,
+               int threads);
+
+  // Runs the first and the last set and checks both outputs, unless this case
+  // has been found right before on this target and thread count. Empty, or
+  // what is wrong in one line: then Run() must not be called. A plan that
+  // could not be made is reported here too.
+  std::string Verify();
+
+  // One call, on the next set.
+  void Run();
+
+  // What the plan chose, and by what right; empty without a plan.
+  std::string Tile() const;
+  std::string Tier() const;
+
+ private:
+  heed_status RunSet(size_t set);
+
+  AttentionCase* attention_;
+  std::string target_;
+  int threads_;
+  PlanPointer plan_;
+  std::string plan_error_;
+  Floats workspace_;
+  size_t workspace_bytes_ = 0;
+  size_t next_set_ = 0;
+};
+
+}  // namespace heed
+
+#endif  // HEED_BENCH_ATTENTION_CASE_H_

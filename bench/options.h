@@ -1,0 +1,32 @@
+// heed_bench's own flags. Everything else on the command line is Google
+// Benchmark's.
+#ifndef HEED_BENCH_OPTIONS_H_
+#define HEED_BENCH_OPTIONS_H_
+
+#include <string>
+#include <vector>
+
+namespace heed {
+
+struct BenchOptions {
+  std::string shapes = "core";   // as ParseShapeList() takes it
+  std::vector<int> threads;      // empty = {1, all}
+  std::string targets = "best";  // "best", "all" or a target's name
+  bool table = false;            // the interleaved table, not the benchmarks
+  std::string json_file;         // table only; empty = none
+  std::string results_dir;       // empty = none
+  int rounds = 40;               // table: quiet rounds wanted per row
+  double seconds = 10;           // table: time limit per row
+  std::vector<std::string> leftover;  // for Google Benchmark, without argv[0]
+};
+
+enum class Parsed { kRun, kHelp, kUsageError };
+
+// Reads the command line. On kHelp `text` is the help of heed's own flags, on
+// kUsageError one line that says what is wrong.
+Parsed ParseOptions(int argc, const char* const* argv, BenchOptions* options,
+                    std::string* text);
+
+}  // namespace heed
+
+#endif  // HEED_BENCH_OPTIONS_H_

@@ -1,0 +1,21 @@
+// Where a figure comes from: what every table and every benchmark's context
+// says about the machine, the build and the command.
+#ifndef HEED_BENCH_PROVENANCE_H_
+#define HEED_BENCH_PROVENANCE_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace heed {
+
+// Name and value, in the order they are printed.
+using Provenance = std::vector<std::pair<std::string, std::string>>;
+
+// date (UTC), command, cpu, machine key, targets, threads, caches, version,
+// commit, compiler.
+Provenance CollectProvenance(int argc, const char* const* argv);
+
+}  // namespace heed
+
+#endif  // HEED_BENCH_PROVENANCE_H_

@@ -1,0 +1,19 @@
+// The benchmarks, by kind. Each function registers its kind for all targets and
+// thread counts of the context, which must outlive the runs.
+#ifndef HEED_BENCH_REGISTER_H_
+#define HEED_BENCH_REGISTER_H_
+
+#include "bench/bench_context.h"
+
+namespace heed {
+
+// machine/<probe>/threads:N/target:T
+void RegisterMachineBenchmarks(BenchContext* context);
+// micro/<piece>/d:D/rows:R/keys:K/threads:1/target:T
+void RegisterMicroBenchmarks(BenchContext* context);
+// attention/<shape name>/<problem string>/threads:N/target:T
+void RegisterAttentionBenchmarks(BenchContext* context);
+
+}  // namespace heed
+
+#endif  // HEED_BENCH_REGISTER_H_

@@ -1,0 +1,524 @@
+// One task: a block of query rows against all their keys, by the row program.
+//
+//   for each chunk of 768 keys:  for each key tile:  scores -> for each step of
+//   48: softmax -> blend then merge the chunk into the rows; at the end
+//   normalise and write.
+//
+// Lanes are rows in scores and softmax, value columns in the blend, so nothing
+// is ever summed across lanes and every tile size gives the same bits. Milakov
+// & Gimelshein 2018 (online softmax), Rabe & Staats 2021 (memory O(tile)), Dao
+// et al. 2022 (tiling); the integer running maximum is heed's own. Included
+// once per target.
+#if defined(HEED_KERNELS_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_ATTENTION_INL_H_
+#undef HEED_KERNELS_ATTENTION_INL_H_
+#else
+#define HEED_KERNELS_ATTENTION_INL_H_
+#endif
+
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "kernels/blend-inl.h"
+#include "kernels/kernels.h"
+#include "kernels/pack-inl.h"
+#include "kernels/scores-inl.h"
+#include "kernels/softmax-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Where the pieces of a task's scratch lie; offsets in floats, each a multiple
+// of a cache line.
+struct Layout {
+  size_t panel;        // rows of one panel
+  size_t rows_padded;  // the row block, up to whole panels
+  size_t s_stride;     // elements between keys in s
+  size_t o_stride;     // elements between rows in o: dim_v up to whole vectors
+  size_t q, stage, s, o, o_total, k, v, top, rows, ranges;
+  size_t floats;
+};
+
+constexpr size_t kLineFloats = 16;  // 64 bytes
+
+HWY_INLINE size_t RoundUp(size_t x, size_t multiple) {
+  return (x + multiple - 1) / multiple * multiple;
+}
+
+// Arrays of one float a row, in this order; then the rows' visible ranges, two
+// size_t a row.
+enum RowArray {
+  kM,
+  kL,
+  kTotalM,
+  kTotalL,
+  kFactor,
+  kTotalFactor,
+  kFirst,
+  kLast,
+  kRowArrays
+};
+constexpr size_t kRangeFloats = 2 * sizeof(size_t) / sizeof(float);
+
+// The next `floats` of the scratch that ends at `end`.
+HWY_INLINE size_t Place(size_t floats, size_t& end) {
+  const size_t begin = end;
+  end += RoundUp(floats, kLineFloats);
+  return begin;
+}
+
+HWY_INLINE Layout MakeLayout(const Tile& tile, size_t dim_qk, size_t dim_v) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  Layout at;
+  at.panel = kPanelVecs * lanes;
+  at.rows_padded = RoundUp(tile.row_block, at.panel);
+  // An odd number of cache lines: an even one lets a column of s fall into few
+  // sets of the L1.
+  at.s_stride =
+      (RoundUp(at.rows_padded, kLineFloats) / kLineFloats | 1) * kLineFloats;
+  at.o_stride = RoundUp(dim_v, lanes);
+  size_t end = 0;
+  at.q = Place(at.rows_padded * dim_qk, end);
+  at.stage = Place(4 * dim_qk, end);
+  at.s = Place(tile.key_tile * at.s_stride, end);
+  at.o = Place(at.rows_padded * at.o_stride, end);
+  at.o_total = Place(at.rows_padded * at.o_stride, end);
+  at.k = Place(tile.pack_k == Pack::kTile ? tile.key_tile * dim_qk : 0, end);
+  at.v =
+      Place(tile.pack_v == Pack::kTile ? tile.key_tile * at.o_stride : 0, end);
+  at.top = Place(tile.key_tile / kStep * at.s_stride, end);
+  at.rows = Place(kRowArrays * at.s_stride, end);
+  at.ranges = Place(kRangeFloats * at.rows_padded, end);
+  at.floats = end;
+  return at;
+}
+
+// Keys [begin, end) that a row sees.
+struct Range {
+  size_t begin, end;
+};
+
+// A task at work: the block, its scratch, and what is true between steps.
+struct Task {
+  const Block& b;
+  Layout at;
+  float* scratch;
+  size_t rows;          // of the block
+  size_t rows_padded;   // rows up to whole panels
+  size_t o_vecs;        // vectors of a row of o
+  const Range* ranges;  // [rows_padded]; neither end falls from row to row
+  float* o;             // the state that this chunk blends into
+  float* m;
+  float* l;
+  size_t tile_begin;  // first key of the tile: s holds scores from here
+  size_t pending;     // keys from here on are weighed but not blended yet
+  bool o_fresh;       // o holds nothing of this chunk yet
+
+  HWY_INLINE float* Row(RowArray array) const {
+    return scratch + at.rows + array * at.s_stride;
+  }
+  HWY_INLINE float* Scores(size_t key) const {
+    return scratch + at.s + (key - tile_begin) * at.s_stride;
+  }
+  HWY_INLINE float* Top(size_t key) const {
+    return scratch + at.top + (key - tile_begin) / kStep * at.s_stride;
+  }
+};
+
+HWY_INLINE size_t ClampKey(int64_t key, size_t len_k) {
+  return key < 0 ? 0 : HWY_MIN(static_cast<size_t>(key), len_k);
+}
+
+// Writes what each row sees, once a task: divisions have no place in the loops.
+// Padding rows see what the last row sees.
+HWY_INLINE void FillRanges(const Block& b, size_t rows_padded, Range* ranges) {
+  int64_t token = static_cast<int64_t>(b.row_begin / b.group);
+  size_t head = b.row_begin % b.group;
+  for (size_t r = 0; r < b.rows; ++r) {
+    ranges[r].begin =
+        b.first_key == kNoBound ? 0 : ClampKey(token + b.first_key, b.len_k);
+    ranges[r].end =
+        b.end_key == kNoBound ? b.len_k : ClampKey(token + b.end_key, b.len_k);
+    if (++head == b.group) {
+      head = 0;
+      ++token;
+    }
+  }
+  for (size_t r = b.rows; r < rows_padded; ++r) ranges[r] = ranges[b.rows - 1];
+}
+
+HWY_INLINE size_t ClampTo(size_t key, size_t low, size_t high) {
+  return key < low ? low : HWY_MIN(key, high);
+}
+
+// Column tiles of one width: vectors [begin, end) of a row of o, `vecs` at a
+// time.
+struct ColumnSpan {
+  size_t begin, end, vecs;
+};
+
+// Blends keys [key_begin, key_end) of the tile into rows [row, row + rows), all
+// columns of the span.
+HWY_INLINE void BlendColumns(const Task& t, const ColumnSpan& span, size_t row,
+                             size_t rows, size_t key_begin, size_t key_end,
+                             size_t triangle, bool fresh) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  BlendInput in;
+  in.p = t.Scores(key_begin) + row;
+  in.p_stride = t.at.s_stride;
+  in.keys = key_end - key_begin;
+  in.triangle = triangle;
+  const float* v = static_cast<const float*>(t.b.v);
+  size_t key = key_begin;
+  in.v_stride = t.b.v_stride;
+  in.column_stride = span.vecs * lanes;
+  if (t.b.tile.pack_v == Pack::kCall) {
+    v = t.b.packed_v;
+    in.column_stride *= t.b.len_k;
+    in.v_stride = static_cast<int64_t>(span.vecs * lanes);
+  } else if (t.b.tile.pack_v == Pack::kTile) {
+    v = t.scratch + t.at.v;
+    in.column_stride *= t.b.tile.key_tile;
+    key -= t.tile_begin;
+    in.v_stride = static_cast<int64_t>(span.vecs * lanes);
+  }
+  in.v = v + static_cast<int64_t>(key) * in.v_stride +
+         span.begin * (in.column_stride / span.vecs);
+  in.columns = (span.end - span.begin) / span.vecs;
+  Blend(in, rows, span.vecs, fresh,
+        t.o + row * t.at.o_stride + span.begin * lanes, t.at.o_stride);
+}
+
+// Blends keys [t.pending, key_end) into rows [row, row + rows). Rows that see
+// different keys are blended together over the keys that all see, one by one
+// over the rest, each in key order.
+HWY_INLINE void BlendGroup(const Task& t, const ColumnSpan& span, size_t row,
+                           size_t rows, size_t key_end) {
+  const Range* ranges = t.ranges + row;
+  const size_t lowest_begin = ClampTo(ranges[0].begin, t.pending, key_end);
+  const size_t begin = ClampTo(ranges[rows - 1].begin, t.pending, key_end);
+  const size_t end = ClampTo(ranges[0].end, t.pending, key_end);
+  const size_t highest_end = ClampTo(ranges[rows - 1].end, t.pending, key_end);
+  if (!t.o_fresh && lowest_begin >= highest_end) return;
+  if (lowest_begin == begin && begin <= end) {
+    // The common case: full rows, and the diagonal of a plain causal call,
+    // where each row sees one key more than the one before.
+    const bool diagonal =
+        t.b.group == 1 && rows > 1 && highest_end == end + rows - 1;
+    BlendColumns(t, span, row, rows, begin, end, diagonal ? rows - 1 : 0,
+                 t.o_fresh);
+    if (diagonal || highest_end == end) return;
+    for (size_t r = 0; r < rows; ++r) {
+      const size_t row_end = ClampTo(ranges[r].end, t.pending, key_end);
+      if (row_end > end)
+        BlendColumns(t, span, row + r, 1, end, row_end, 0, false);
+    }
+    return;
+  }
+  for (size_t r = 0; r < rows; ++r) {
+    const size_t row_end = ClampTo(ranges[r].end, t.pending, key_end);
+    const size_t row_begin = ClampTo(ranges[r].begin, t.pending, row_end);
+    BlendColumns(t, span, row + r, 1, row_begin, row_end, 0, t.o_fresh);
+  }
+}
+
+// Rows outside, columns inside: the weights of a row group and, for widths up
+// to 64, the whole v tile stay in the L1 (columns outside: 0.1 to 1.3 points of
+// peak less, D 64 and 128).
+HWY_INLINE void BlendSpan(const Task& t, const ColumnSpan& span,
+                          size_t key_end) {
+  if (span.begin == span.end) return;
+  const size_t group = GroupRows(span.vecs);
+  for (size_t row = 0; row < t.rows; row += group) {
+    BlendGroup(t, span, row, HWY_MIN(group, t.rows - row), key_end);
+  }
+}
+
+// Blends all weighed keys below key_end into o.
+HWY_INLINE void BlendPending(Task& t, size_t key_end) {
+  if (t.pending >= key_end) return;
+  const size_t first = FirstColumnTileVecs(t.o_vecs);
+  BlendSpan(t, {0, first, first}, key_end);
+  BlendSpan(t, {first, t.o_vecs, 2}, key_end);
+  t.pending = key_end;
+  t.o_fresh = false;
+}
+
+// Multiplies the rows of o that factor says.
+HWY_INLINE void ScaleRows(float* o, size_t rows, size_t o_stride,
+                          const float* factor) {
+  const hn::ScalableTag<float> d;
+  for (size_t row = 0; row < rows; ++row) {
+    if (factor[row] == 1.0f) continue;
+    const auto a = hn::Set(d, factor[row]);
+    for (size_t i = 0; i < o_stride; i += hn::Lanes(d)) {
+      float* HWY_RESTRICT x = o + row * o_stride + i;
+      hn::Store(hn::Mul(hn::Load(d, x), a), d, x);
+    }
+  }
+}
+
+// The keys that the rows of one panel see, as far as a step cares.
+struct PanelRange {
+  size_t lowest_begin, highest_begin, lowest_end, highest_end;
+};
+
+HWY_INLINE PanelRange RangeOf(const Task& t, size_t row) {
+  const Range& first = t.ranges[row];
+  const Range& last = t.ranges[row + t.at.panel - 1];
+  return {first.begin, last.begin, first.end, last.end};
+}
+
+// Scores of keys [key_begin, key_end) for all panels that see any of them. A
+// step's keys stay in the L1 while the panels pass over them.
+HWY_INLINE void ScoreKeys(const Task& t, size_t key_begin, size_t key_end,
+                          const float* k, int64_t k_stride) {
+  for (size_t step = key_begin; step < key_end; step += kStep) {
+    const size_t step_end = HWY_MIN(step + kStep, key_end);
+    for (size_t r = 0; r < t.rows; r += t.at.panel) {
+      const PanelRange range = RangeOf(t, r);
+      if (step >= range.highest_end || step_end <= range.lowest_begin) continue;
+      ScoreStep(t.scratch + t.at.q + r * t.b.dim_qk, k, k_stride,
+                HWY_MIN(step_end, range.highest_end) - step, t.b.dim_qk,
+                t.Scores(step) + r, t.at.s_stride, t.Top(step) + r);
+    }
+    k += static_cast<int64_t>(kStep) * k_stride;
+  }
+}
+
+// Hides from the panel's rows at `row` the keys of the step that they do not
+// see.
+HWY_INLINE void HideStep(const Task& t, size_t row, size_t step, size_t keys) {
+  float* first = t.Row(kFirst) + row;
+  float* last = t.Row(kLast) + row;
+  for (size_t r = 0; r < t.at.panel; ++r) {
+    const Range& range = t.ranges[row + r];
+    first[r] =
+        static_cast<float>(ClampTo(range.begin, step, step + kStep) - step);
+    last[r] = static_cast<float>(ClampTo(range.end, step, step + kStep) - step);
+  }
+  HideKeys(t.Scores(step) + row, t.at.s_stride, keys, first, last,
+           t.Top(step) + row);
+}
+
+// One step of 48 keys for all rows: raise maxima, rescale, weigh.
+HWY_INLINE void SoftmaxStep(Task& t, size_t step, size_t step_end) {
+  for (size_t r = 0; r < t.rows; r += t.at.panel) {
+    const PanelRange range = RangeOf(t, r);
+    if (step >= range.highest_end || step_end <= range.lowest_begin) continue;
+    const size_t end = HWY_MIN(step_end, range.highest_end);
+    if (range.lowest_end < end || range.highest_begin > step)
+      HideStep(t, r, step, end - step);
+    if (RaiseMaximum(t.Top(step) + r, t.m + r, t.l + r, t.Row(kFactor) + r)) {
+      // Weights before this step are to the old maximum: they go into o before
+      // o is rescaled.
+      BlendPending(t, step);
+      if (!t.o_fresh) {
+        ScaleRows(t.o + r * t.at.o_stride, HWY_MIN(t.at.panel, t.rows - r),
+                  t.at.o_stride, t.Row(kFactor) + r);
+      }
+    }
+    WeighStep(t.Scores(step) + r, t.at.s_stride, end - step, t.m + r, t.l + r);
+  }
+}
+
+// Keys [key_begin, key_end) of one tile; key_begin is a step's first key.
+template <class T>
+HWY_INLINE void RunTile(Task& t, size_t key_begin, size_t key_end) {
+  const Block& b = t.b;
+  const size_t keys = key_end - key_begin;
+  const int64_t key = static_cast<int64_t>(key_begin);
+  t.tile_begin = key_begin;
+  t.pending = key_begin;
+  if (b.tile.pack_k == Pack::kNone) {
+    ScoreKeys(t, key_begin, key_end,
+              static_cast<const float*>(b.k) + key * b.k_stride, b.k_stride);
+  } else {
+    const int64_t k_stride = static_cast<int64_t>(b.dim_qk);
+    float* k = t.scratch + t.at.k;
+    if (b.tile.pack_k == Pack::kTile) {
+      PackK(static_cast<const T*>(b.k) + key * b.k_stride, b.k_stride, keys,
+            b.dim_qk, k);
+    } else {
+      k = b.packed_k + key * k_stride;
+    }
+    ScoreKeys(t, key_begin, key_end, k, k_stride);
+  }
+  if (b.tile.pack_v == Pack::kTile) {
+    PackV(static_cast<const T*>(b.v) + key * b.v_stride, b.v_stride, keys,
+          b.dim_v, b.tile.key_tile, 0, t.scratch + t.at.v);
+  }
+  for (size_t step = key_begin; step < key_end; step += kStep) {
+    SoftmaxStep(t, step, HWY_MIN(step + kStep, key_end));
+  }
+  BlendPending(t, key_end);
+}
+
+// A state that has seen no key. o is left as it is: its first blend starts from
+// zero.
+HWY_INLINE void StartChunk(Task& t) {
+  for (size_t r = 0; r < t.rows_padded; ++r) {
+    t.m[r] = kNoMaximum;
+    t.l[r] = 0.0f;
+  }
+  t.o_fresh = true;
+}
+
+// Keys [key_begin, key_end) of one chunk, tile by tile; a tile begins where a
+// step does.
+template <class T>
+HWY_INLINE void RunChunk(Task& t, size_t key_begin, size_t key_end) {
+  StartChunk(t);
+  for (size_t begin = key_begin / kStep * kStep; begin < key_end;
+       begin += t.b.tile.key_tile) {
+    RunTile<T>(t, begin, HWY_MIN(begin + t.b.tile.key_tile, key_end));
+  }
+}
+
+// Merges the chunk's state into the total, exactly rescaled.
+HWY_INLINE void MergeChunk(Task& t, float* o_total) {
+  const hn::ScalableTag<float> d;
+  float* factor = t.Row(kFactor);
+  float* total_factor = t.Row(kTotalFactor);
+  MergeSums(t.Row(kTotalM), t.Row(kTotalL), t.Row(kM), t.Row(kL), total_factor,
+            factor, t.rows_padded);
+  for (size_t row = 0; row < t.rows; ++row) {
+    const auto a = hn::Set(d, total_factor[row]);
+    const auto b = hn::Set(d, factor[row]);
+    const float* HWY_RESTRICT from = t.o + row * t.at.o_stride;
+    float* HWY_RESTRICT to = o_total + row * t.at.o_stride;
+    for (size_t i = 0; i < t.at.o_stride; i += hn::Lanes(d)) {
+      const auto old = hn::Mul(hn::Load(d, to + i), a);
+      hn::Store(hn::MulAdd(hn::Load(d, from + i), b, old), d, to + i);
+    }
+  }
+}
+
+// out = o / l and lse = ln 2 * (m + log2 l); rows that saw no key are 0 and
+// -inf.
+template <class T>
+HWY_INLINE void WriteRows(const Task& t, const float* m, float* l,
+                          const float* o) {
+  const Block& b = t.b;
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> d1;
+  const size_t lanes = hn::Lanes(d);
+  float* lse = t.Row(kFactor);
+  for (size_t r = 0; r < t.rows_padded; r += lanes) {
+    const auto sum = hn::Load(d, l + r);
+    if (b.lse != nullptr) {
+      const auto log = hn::Add(hn::Load(d, m + r), Log2(d, sum));
+      hn::Store(hn::Mul(hn::Set(d, kLn2), log), d, lse + r);
+    }
+    hn::Store(hn::Div(hn::Set(d, 1.0f), sum), d, l + r);
+  }
+  int64_t token = static_cast<int64_t>(b.row_begin / b.group);
+  int64_t head = static_cast<int64_t>(b.row_begin % b.group);
+  for (size_t row = 0; row < t.rows; ++row) {
+    T* HWY_RESTRICT to = static_cast<T*>(b.out) + token * b.out_stride_token +
+                         head * b.out_stride_head;
+    const float* HWY_RESTRICT from = o + row * t.at.o_stride;
+    const bool empty = t.ranges[row].begin >= t.ranges[row].end;
+    const auto r = hn::Set(d, l[row]);
+    size_t i = 0;
+    if (empty) {
+      for (; i < b.dim_v; ++i) to[i] = T{0};
+    }
+    for (; i + lanes <= b.dim_v; i += lanes) {
+      StoreAs(d, hn::MulAdd(r, hn::Load(d, from + i), hn::Zero(d)), to + i);
+    }
+    if (i < b.dim_v) {
+      // The last columns by way of the scratch, which is padded to a whole
+      // vector.
+      float* HWY_RESTRICT rest = t.Row(kTotalFactor);
+      hn::Store(hn::MulAdd(r, hn::Load(d, from + i), hn::Zero(d)), d, rest);
+      for (; i < b.dim_v; ++i, ++rest) StoreAs(d1, hn::LoadU(d1, rest), to + i);
+    }
+    if (b.lse != nullptr) {
+      b.lse[token * b.lse_stride_token + head * b.lse_stride_head] =
+          empty ? -HUGE_VALF : lse[row];
+    }
+    if (++head == static_cast<int64_t>(b.group)) {
+      head = 0;
+      ++token;
+    }
+  }
+}
+
+HWY_INLINE Task MakeTask(const Block& b) {
+  const hn::ScalableTag<float> d;
+  const Layout at = MakeLayout(b.tile, b.dim_qk, b.dim_v);
+  float* scratch = static_cast<float*>(b.scratch);
+  Range* ranges = reinterpret_cast<Range*>(scratch + at.ranges);
+  const size_t rows_padded = RoundUp(b.rows, at.panel);
+  FillRanges(b, rows_padded, ranges);
+  return Task{b,       at,          scratch,
+              b.rows,  rows_padded, at.o_stride / hn::Lanes(d),
+              ranges,  nullptr,     nullptr,
+              nullptr, 0,           0,
+              true};
+}
+
+template <class T>
+void Attend(const Block& b) {
+  Task t = MakeTask(b);
+  float* o_total = t.scratch + t.at.o_total;
+  const size_t begin = t.ranges[0].begin;
+  const size_t end = t.ranges[t.rows - 1].end;
+  const size_t first_chunk = begin / kChunk;
+  // The first chunk that the block sees is the total; its m, l and o start
+  // there.
+  t.m = t.Row(kTotalM);
+  t.l = t.Row(kTotalL);
+  t.o = o_total;
+  if (begin < end) {
+    PackQ<T>(b, t.rows_padded, t.scratch + t.at.stage, t.scratch + t.at.q);
+    for (size_t chunk = first_chunk; chunk * kChunk < end; ++chunk) {
+      RunChunk<T>(t, HWY_MAX(begin, chunk * kChunk),
+                  HWY_MIN(end, (chunk + 1) * kChunk));
+      if (chunk != first_chunk) MergeChunk(t, o_total);
+      t.m = t.Row(kM);
+      t.l = t.Row(kL);
+      t.o = t.scratch + t.at.o;
+    }
+  } else {
+    StartChunk(t);
+  }
+  WriteRows<T>(t, t.Row(kTotalM), t.Row(kTotalL), o_total);
+}
+
+size_t ScratchBytes(const Tile& tile, size_t dim_qk, size_t dim_v) {
+  return MakeLayout(tile, dim_qk, dim_v).floats * sizeof(float);
+}
+
+size_t PackedKBytes(size_t len_k, size_t dim_qk) {
+  return len_k * dim_qk * sizeof(float);
+}
+
+size_t PackedVBytes(size_t len_k, size_t dim_v) {
+  const hn::ScalableTag<float> d;
+  return len_k * RoundUp(dim_v, hn::Lanes(d)) * sizeof(float);
+}
+
+template <class T>
+void PackKeys(const Block& b, size_t key_begin, size_t key_end) {
+  const int64_t key = static_cast<int64_t>(key_begin);
+  const size_t keys = key_end - key_begin;
+  if (b.packed_k != nullptr) {
+    PackK(static_cast<const T*>(b.k) + key * b.k_stride, b.k_stride, keys,
+          b.dim_qk, b.packed_k + key_begin * b.dim_qk);
+  }
+  if (b.packed_v != nullptr) {
+    PackV(static_cast<const T*>(b.v) + key * b.v_stride, b.v_stride, keys,
+          b.dim_v, b.len_k, key_begin, b.packed_v);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

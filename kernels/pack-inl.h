@@ -1,0 +1,179 @@
+// Packing: query rows to transposed, scaled panels; value rows to column tiles;
+// key rows side by side. 16-bit elements widen on the way; but for that and the
+// one multiplication by the scale they are copies. Included once per target.
+#if defined(HEED_KERNELS_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_PACK_INL_H_
+#undef HEED_KERNELS_PACK_INL_H_
+#else
+#define HEED_KERNELS_PACK_INL_H_
+#endif
+
+#include "hwy/highway.h"
+#include "kernels/blend-inl.h"
+#include "kernels/convert-inl.h"
+#include "kernels/scores-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET != HWY_SCALAR
+// Transposes 4 x 4 within each block of 128 bits: block b of `out_i` is element
+// i of the four inputs' block b.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void Transpose4(D d, V r0, V r1, V r2, V r3, V& c0, V& c1, V& c2,
+                           V& c3) {
+  const hn::Repartition<uint64_t, D> dd;
+  const V lo01 = hn::InterleaveLower(d, r0, r1),
+          hi01 = hn::InterleaveUpper(d, r0, r1);
+  const V lo23 = hn::InterleaveLower(d, r2, r3),
+          hi23 = hn::InterleaveUpper(d, r2, r3);
+  const auto lo01d = hn::BitCast(dd, lo01), lo23d = hn::BitCast(dd, lo23);
+  const auto hi01d = hn::BitCast(dd, hi01), hi23d = hn::BitCast(dd, hi23);
+  c0 = hn::BitCast(d, hn::InterleaveLower(dd, lo01d, lo23d));
+  c1 = hn::BitCast(d, hn::InterleaveUpper(dd, lo01d, lo23d));
+  c2 = hn::BitCast(d, hn::InterleaveLower(dd, hi01d, hi23d));
+  c3 = hn::BitCast(d, hn::InterleaveUpper(dd, hi01d, hi23d));
+}
+#endif
+
+// Four rows of q, element i of row r to out[i * panel + r], times scale.
+//   rows: four pointers to [dim]    out: [dim, panel] at the first of the four
+//   rows
+HWY_INLINE void PackFourRows(const float* const* rows, size_t dim, float scale,
+                             size_t panel, float* HWY_RESTRICT out) {
+  size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<float, 4> d;
+  const auto factor = hn::Set(d, scale);
+  for (; i + 4 <= dim; i += 4) {
+    auto c0 = hn::Zero(d), c1 = c0, c2 = c0, c3 = c0;
+    Transpose4(d, hn::LoadU(d, rows[0] + i), hn::LoadU(d, rows[1] + i),
+               hn::LoadU(d, rows[2] + i), hn::LoadU(d, rows[3] + i), c0, c1, c2,
+               c3);
+    hn::StoreU(hn::Mul(c0, factor), d, out + i * panel);
+    hn::StoreU(hn::Mul(c1, factor), d, out + (i + 1) * panel);
+    hn::StoreU(hn::Mul(c2, factor), d, out + (i + 2) * panel);
+    hn::StoreU(hn::Mul(c3, factor), d, out + (i + 3) * panel);
+  }
+#endif
+  for (; i < dim; ++i) {
+    for (size_t r = 0; r < 4; ++r) out[i * panel + r] = rows[r][i] * scale;
+  }
+}
+
+// One row of q, element i to out[i * panel], times scale.
+HWY_INLINE void PackOneRow(const float* row, size_t dim, float scale,
+                           size_t panel, float* HWY_RESTRICT out) {
+  for (size_t i = 0; i < dim; ++i) out[i * panel] = row[i] * scale;
+}
+
+// A row of q as f32: where it lies, or widened to `stage` [dim].
+HWY_INLINE const float* AsFloats(const float* row, size_t /*dim*/,
+                                 float* /*stage*/) {
+  return row;
+}
+template <class T>
+HWY_INLINE const float* AsFloats(const T* row, size_t dim, float* stage) {
+  Widen(row, dim, stage);
+  return stage;
+}
+
+// Rows [0, rows) of a block to panels [rows_padded / panel, dim, panel];
+// padding rows are 0.
+//   stage [4, dim]: room to widen 16-bit rows
+template <class T>
+HWY_NOINLINE void PackQ(const Block& b, size_t rows_padded,
+                        float* HWY_RESTRICT stage, float* HWY_RESTRICT out) {
+  const hn::ScalableTag<float> df;
+  const size_t panel = kPanelVecs * hn::Lanes(df);
+  const size_t dim = b.dim_qk;
+  // Row r is token r / group, head r % group; walked without dividing.
+  const T* token =
+      static_cast<const T*>(b.q) +
+      static_cast<int64_t>(b.row_begin / b.group) * b.q_stride_token;
+  size_t head = b.row_begin % b.group;
+  const float* four[4] = {nullptr, nullptr, nullptr, nullptr};
+  size_t waiting = 0;
+  for (size_t r = 0; r < b.rows; ++r) {
+    four[waiting] =
+        AsFloats(token + static_cast<int64_t>(head) * b.q_stride_head, dim,
+                 stage + waiting * dim);
+    ++waiting;
+    if (++head == b.group) {
+      head = 0;
+      token += b.q_stride_token;
+    }
+    // A panel of fewer than four rows (one lane) is packed row by row.
+    const size_t first = r + 1 - waiting;
+    if (waiting == 4 && first % panel + 4 <= panel) {
+      PackFourRows(four, dim, b.q_scale, panel,
+                   out + first / panel * panel * dim + first % panel);
+      waiting = 0;
+    } else if (waiting == 4 || r + 1 == b.rows) {
+      for (size_t w = 0; w < waiting; ++w) {
+        PackOneRow(
+            four[w], dim, b.q_scale, panel,
+            out + (first + w) / panel * panel * dim + (first + w) % panel);
+      }
+      waiting = 0;
+    }
+  }
+  for (size_t r = b.rows; r < rows_padded; ++r) {
+    float* HWY_RESTRICT to = out + r / panel * panel * dim + r % panel;
+    for (size_t i = 0; i < dim; ++i) to[i * panel] = 0.0f;
+  }
+}
+
+// Keys [0, keys) of k, rows `stride` apart, side by side: out [keys, dim].
+template <class T>
+HWY_NOINLINE void PackK(const T* k, int64_t stride, size_t keys, size_t dim,
+                        float* HWY_RESTRICT out) {
+  for (size_t key = 0; key < keys; ++key) {
+    Widen(k, dim, out);
+    k += stride;
+    out += dim;
+  }
+}
+
+// Keys [0, keys) of v to column tiles, as keys first_key and on of a copy that
+// has room for key_room: the tile of vectors [c, c + vecs) is [key_room, vecs *
+// lanes] at out + c * lanes * key_room. Columns beyond dim in the last vector
+// are 0.
+template <class T>
+HWY_NOINLINE void PackV(const T* v, int64_t stride, size_t keys, size_t dim,
+                        size_t key_room, size_t first_key,
+                        float* HWY_RESTRICT out) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const size_t vecs = (dim + lanes - 1) / lanes;
+  for (size_t c = 0; c < vecs;) {
+    const size_t tile = c == 0 ? FirstColumnTileVecs(vecs) : 2;
+    float* HWY_RESTRICT to = out + (c * key_room + first_key * tile) * lanes;
+    const T* from = v + c * lanes;
+    const size_t columns = HWY_MIN(tile * lanes, dim - c * lanes);
+    if (columns == 2 * lanes) {
+      for (size_t key = 0; key < keys; ++key) {
+        hn::StoreU(LoadAs(d, from), d, to);
+        hn::StoreU(LoadAs(d, from + lanes), d, to + lanes);
+        from += stride;
+        to += 2 * lanes;
+      }
+    } else {
+      for (size_t key = 0; key < keys; ++key) {
+        Widen(from, columns, to);
+        for (size_t i = columns; i < tile * lanes; ++i) to[i] = 0.0f;
+        from += stride;
+        to += tile * lanes;
+      }
+    }
+    c += tile;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,72 @@
+// One piece of a task at a time, over and over: for benchmarks. Included once
+// per target.
+#if defined(HEED_KERNELS_PIECES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_PIECES_INL_H_
+#undef HEED_KERNELS_PIECES_INL_H_
+#else
+#define HEED_KERNELS_PIECES_INL_H_
+#endif
+
+#include "hwy/highway.h"
+#include "kernels/attention-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Runs the piece on the first key tile of the block, `times` times; the scratch
+// is made ready by scoring that tile once. Needs len_k >= tile.key_tile and
+// every row seeing the whole tile.
+inline double RunPiece(Piece piece, const Block& b, size_t times) {
+  Task t = MakeTask(b);
+  t.m = t.Row(kTotalM);
+  t.l = t.Row(kTotalL);
+  t.o = t.scratch + t.at.o_total;
+  const size_t keys = b.tile.key_tile;
+  const float* k = static_cast<const float*>(b.k);
+  const float* v = static_cast<const float*>(b.v);
+  PackQ<float>(b, t.rows_padded, t.scratch + t.at.stage, t.scratch + t.at.q);
+  StartChunk(t);
+  RunTile<float>(t, 0, keys);
+  const double pairs = static_cast<double>(b.rows) * static_cast<double>(keys);
+  switch (piece) {
+    case Piece::kScores:
+      for (size_t n = 0; n < times; ++n) ScoreKeys(t, 0, keys, k, b.k_stride);
+      return pairs * static_cast<double>(b.dim_qk);
+    case Piece::kSoftmax:
+      // The weights of one round are the scores of the next. So far below the
+      // maximum that they stay normal numbers near 0 and the maximum never
+      // rises.
+      for (size_t r = 0; r < t.rows_padded; ++r) t.m[r] = 100.0f;
+      for (size_t n = 0; n < times; ++n) {
+        for (size_t step = 0; step < keys; step += kStep) {
+          SoftmaxStep(t, step, HWY_MIN(step + kStep, keys));
+        }
+      }
+      return pairs;
+    case Piece::kBlend:
+      for (size_t n = 0; n < times; ++n) {
+        t.pending = 0;
+        BlendPending(t, keys);
+      }
+      return pairs * static_cast<double>(b.dim_v);
+    case Piece::kPackQ:
+      for (size_t n = 0; n < times; ++n)
+        PackQ<float>(b, t.rows_padded, t.scratch + t.at.stage,
+                     t.scratch + t.at.q);
+      return static_cast<double>(b.rows) * static_cast<double>(b.dim_qk);
+    case Piece::kPackV:
+      for (size_t n = 0; n < times; ++n) {
+        PackV(v, b.v_stride, keys, b.dim_v, keys, 0, t.scratch + t.at.v);
+      }
+      return static_cast<double>(keys) * static_cast<double>(b.dim_v);
+  }
+  return 0;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,31 @@
+// heed_plan_describe(): what a plan will do, in one line.
+#include <string>
+
+#include "runtime/plan.h"
+#include "runtime/problem.h"
+#include "runtime/snprint.h"
+#include "runtime/tile_model.h"
+
+namespace heed {
+namespace {
+
+std::string Describe(const heed_plan& plan) {
+  return "problem=" + ToString(plan.problem) +
+         " target=" + plan.kernels.target +
+         " threads=" + std::to_string(plan.workers) +
+         " tile=" + ToString(plan.choice.tile) +
+         " tier=" + TierName(plan.choice.tier) +
+         " tasks=" + std::to_string(plan.tasks) +
+         " workspace=" + std::to_string(heed_plan_workspace_size(&plan)) +
+         " reason=\"" + plan.choice.reason + "\"";
+}
+
+}  // namespace
+}  // namespace heed
+
+extern "C" size_t heed_plan_describe(const heed_plan* plan, char* text,
+                                     size_t size) {
+  return heed::PrintNoThrow(text, size, [&] {
+    return plan == nullptr ? std::string() : heed::Describe(*plan);
+  });
+}

@@ -1,0 +1,150 @@
+#include "runtime/tile_model.h"
+
+#include <algorithm>
+
+#include "runtime/problem.h"
+
+namespace heed {
+namespace {
+
+// Tasks per thread that keep the wait for the last task short.
+constexpr size_t kTasksPerThread = 4;
+
+size_t RoundUp(size_t value, size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// Bytes one task keeps touching while it walks the keys: q transposed, one
+// score tile, the outputs and, if copied, the v tile.
+size_t WorkingBytes(const Tile& tile, size_t dim_qk, size_t dim_v) {
+  size_t floats = tile.row_block * (dim_qk + tile.key_tile + dim_v);
+  if (tile.pack_k == Pack::kTile) floats += tile.key_tile * dim_qk;
+  if (tile.pack_v == Pack::kTile) floats += tile.key_tile * dim_v;
+  return floats * sizeof(float);
+}
+
+// 16-bit elements widen where they are copied, and nowhere else.
+bool MustPackK(const heed_problem& problem) {
+  return problem.dtype != HEED_F32;
+}
+
+// In place the kernels read whole vectors of v.
+bool MustPackV(const heed_problem& problem, const Kernels& kernels) {
+  return problem.dtype != HEED_F32 ||
+         static_cast<size_t>(problem.dim_v) % kernels.lanes != 0;
+}
+
+}  // namespace
+
+size_t RowsPerKvHead(const heed_problem& problem) {
+  if (HasNoRows(problem)) return 0;
+  return static_cast<size_t>(problem.len_q * Group(problem));
+}
+
+size_t TaskCount(const Tile& tile, const heed_problem& problem) {
+  if (HasNoRows(problem)) return 0;
+  const size_t rows = RowsPerKvHead(problem);
+  const size_t blocks = rows / tile.row_block + (rows % tile.row_block != 0);
+  return static_cast<size_t>(problem.batch * problem.heads_kv) * blocks;
+}
+
+Tile RoundTile(const Tile& tile, const heed_problem& problem,
+               const Kernels& kernels) {
+  Tile rounded = tile;
+  const size_t rows = std::max<size_t>(RowsPerKvHead(problem), 1);
+  const size_t max_rows =
+      std::max(kernels.row_multiple,
+               kMaxRowBlock / kernels.row_multiple * kernels.row_multiple);
+  rounded.row_block = std::clamp<size_t>(tile.row_block, 1, max_rows);
+  rounded.row_block =
+      RoundUp(std::min(rounded.row_block, rows), kernels.row_multiple);
+  const size_t keys = std::max<size_t>(static_cast<size_t>(problem.len_k), 1);
+  rounded.key_tile = std::clamp<size_t>(tile.key_tile, 1, kMaxKeyTile);
+  rounded.key_tile = RoundUp(std::min(rounded.key_tile, keys), kStep);
+  if (tile.pack_k == Pack::kNone && MustPackK(problem)) {
+    rounded.pack_k = Pack::kTile;
+  }
+  if (tile.pack_v == Pack::kNone && MustPackV(problem, kernels)) {
+    rounded.pack_v = Pack::kTile;
+  }
+  return rounded;
+}
+
+bool FeasibleTile(const Tile& tile, const heed_problem& problem,
+                  const Kernels& kernels) {
+  return tile.row_block != 0 && tile.row_block <= kMaxRowBlock &&
+         tile.row_block % kernels.row_multiple == 0 && tile.key_tile != 0 &&
+         tile.key_tile <= kMaxKeyTile && tile.key_tile % kStep == 0 &&
+         !(tile.pack_k == Pack::kNone && MustPackK(problem)) &&
+         !(tile.pack_v == Pack::kNone && MustPackV(problem, kernels));
+}
+
+Tile ShareAmongThreads(const Tile& tile, const heed_problem& problem,
+                       const Kernels& kernels, int threads) {
+  Tile shared = tile;
+  if (threads <= 1 || HasNoRows(problem)) return shared;
+  const size_t enough = kTasksPerThread * static_cast<size_t>(threads);
+  while (shared.row_block > kernels.row_multiple &&
+         TaskCount(shared, problem) < enough) {
+    // 3 multiples become 2, and 2 become 1: it always shrinks.
+    shared.row_block = RoundUp(shared.row_block / 2, kernels.row_multiple);
+  }
+  return shared;
+}
+
+Tile ModelTile(const heed_problem& problem, const Kernels& kernels,
+               const Machine& machine, int threads) {
+  const auto dim_qk = static_cast<size_t>(problem.dim_qk);
+  const auto dim_v = static_cast<size_t>(problem.dim_v);
+  const size_t dim = std::max(dim_qk, dim_v);
+  Tile tile;
+
+  // Each v tile is read once per row block, so more rows mean less traffic,
+  // while the block's q, scores and outputs have to stay near:
+  //   dim  64: 96 rows * ( 64 +  96 +  64) * 4 =  84 KB
+  //   dim 128: 48 rows * (128 + 192 + 128) * 4 =  84 KB
+  //   dim 256: 48 rows * (256 + 192 + 256) * 4 = 132 KB
+  // all of them well inside a 512 KB L2. Wide heads take long key tiles because
+  // every output is loaded and stored once per tile.
+  const bool narrow = dim <= 80;
+  tile.row_block = narrow ? 96 : 48;
+  tile.key_tile = narrow ? 96 : 192;
+
+  // One copy of v in column tiles, shared by all row blocks of a kv head, pays
+  // from a few blocks on: rows of v lie 4 * dim_v bytes apart, so a column of a
+  // key tile falls into few of the L1's sets (dim 64: 16 of 64, dim 128: 8),
+  // and copying one tile at a time costs every block again (2 to 4 points).
+  const size_t rows = RowsPerKvHead(problem);
+  if (rows >= 4 * tile.row_block) {
+    tile.pack_v = Pack::kCall;
+    if (MustPackK(problem)) tile.pack_k = Pack::kCall;
+  } else if (dim_v >= 128 && rows >= 32) {
+    tile.pack_v = Pack::kTile;
+  }
+
+  // Keys that stay in the L2 between two row blocks need no early touch.
+  tile.prefetch = static_cast<size_t>(problem.len_k) >
+                  machine.l2.bytes / 4 / std::max<size_t>(dim_qk, 1);
+
+  tile = RoundTile(tile, problem, kernels);
+  const size_t room = machine.l2.bytes / 4 * 3;
+  while (tile.key_tile > kStep && WorkingBytes(tile, dim_qk, dim_v) > room) {
+    tile.key_tile = RoundUp(tile.key_tile / 2, kStep);
+  }
+  while (tile.row_block > kernels.row_multiple &&
+         WorkingBytes(tile, dim_qk, dim_v) > room) {
+    tile.row_block = RoundUp(tile.row_block / 2, kernels.row_multiple);
+  }
+  return ShareAmongThreads(tile, problem, kernels,
+                           threads > 0 ? threads : machine.threads);
+}
+
+std::string ToString(const Tile& tile) {
+  return "rb" + std::to_string(tile.row_block) + ".kt" +
+         std::to_string(tile.key_tile) + ".pk" +
+         std::to_string(static_cast<int>(tile.pack_k)) + ".pv" +
+         std::to_string(static_cast<int>(tile.pack_v)) +
+         (tile.prefetch ? ".pf1" : ".pf0");
+}
+
+}  // namespace heed

@@ -1,0 +1,161 @@
+// heed_plan_run() allocates nothing: every way to the heap is watched while it
+// runs.
+//
+// A program of its own, because it replaces malloc. Sanitizers replace it too,
+// and are let be.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <vector>
+
+#include "tests/attention_case.h"
+#include "tests/input_families.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HEED_TEST_WATCHES_MALLOC 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+#define HEED_TEST_WATCHES_MALLOC 0
+#endif
+#endif
+#if !defined(HEED_TEST_WATCHES_MALLOC) && defined(__GLIBC__)
+#define HEED_TEST_WATCHES_MALLOC 1
+#endif
+
+namespace {
+
+std::atomic<bool> watching{false};
+std::atomic<long> allocations{0};
+
+}  // namespace
+
+#if HEED_TEST_WATCHES_MALLOC
+
+// glibc's own, which its malloc() is an alias of; operator new calls malloc().
+extern "C" {
+
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t count, size_t size);
+void* __libc_realloc(void* old, size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+
+void* malloc(size_t size) {
+  if (watching) ++allocations;
+  return __libc_malloc(size);
+}
+
+void* calloc(size_t count, size_t size) {
+  if (watching) ++allocations;
+  return __libc_calloc(count, size);
+}
+
+void* realloc(void* old, size_t size) {
+  if (watching) ++allocations;
+  return __libc_realloc(old, size);
+}
+
+void* aligned_alloc(size_t alignment, size_t size) {
+  if (watching) ++allocations;
+  return __libc_memalign(alignment, size);
+}
+
+int posix_memalign(void** result, size_t alignment, size_t size) {
+  if (watching) ++allocations;
+  *result = __libc_memalign(alignment, size);
+  return *result == nullptr ? ENOMEM : 0;
+}
+
+}  // extern "C"
+
+#endif
+
+namespace heed::test {
+namespace {
+
+class Allocation : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#if !HEED_TEST_WATCHES_MALLOC
+    GTEST_SKIP() << "malloc belongs to a sanitizer, or the C library is not "
+                    "glibc";
+#endif
+  }
+};
+
+long AllocationsOfRun(const Case& c, int threads, const heed_runner* runner,
+                      const heed_tile* tile, const std::string& target) {
+  heed_options options;
+  heed_options_init(&options);
+  options.threads = threads;
+  options.runner = runner;
+  options.target = target.c_str();
+  if (tile != nullptr) {
+    options.tuning = HEED_TUNING_PINNED;
+    options.tile = *tile;
+  }
+  heed_plan* plan = nullptr;
+  EXPECT_EQ(heed_plan_create(&c.problem, &options, &plan), HEED_OK)
+      << heed_last_error();
+  const size_t size = (heed_plan_workspace_size(plan) + 64) / 64 * 64;
+  void* workspace = std::aligned_alloc(64, size);
+  Result result;
+  heed_call call = DenseCall(c, &result);
+  call.workspace = workspace;
+  call.workspace_size = size;
+  allocations = 0;
+  watching = true;
+  const heed_status status = heed_plan_run(plan, &call);
+  watching = false;
+  EXPECT_EQ(status, HEED_OK) << heed_last_error();
+  std::free(workspace);
+  heed_plan_destroy(plan);
+  return allocations;
+}
+
+TEST_F(Allocation, TheWatchSeesNewAndMalloc) {
+  allocations = 0;
+  watching = true;
+  std::vector<int>* made = new std::vector<int>(1000);
+  watching = false;
+  delete made;
+  EXPECT_GE(allocations.load(), 2);
+}
+
+TEST_F(Allocation, RunAllocatesNothing) {
+  for (const int64_t len_k : {1, 50, 801}) {
+    for (const int64_t dim : {3, 64, 300}) {
+      Case c = MakeCase(MakeProblem(2, 6, 2, 29, len_k, dim, dim + 1,
+                                    HEED_CAUSAL_BOTTOM_RIGHT));
+      Random random(1);
+      Families().front().fill(&random, &c);
+      for (const std::string& target : TargetNames(/*fused_only=*/false)) {
+        EXPECT_EQ(AllocationsOfRun(c, 1, nullptr, nullptr, target), 0);
+        for (const heed_tile& tile : VariedTiles()) {
+          EXPECT_EQ(AllocationsOfRun(c, 3, SerialRunner(), &tile, target), 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Allocation, AFailingRunAllocatesNothing) {
+  Case c = MakeCase(MakeProblem(1, 1, 1, 4, 4, 4, 4));
+  heed_plan* plan = nullptr;
+  ASSERT_EQ(heed_plan_create(&c.problem, nullptr, &plan), HEED_OK);
+  Result result;
+  heed_call call = DenseCall(c, &result);
+  call.q.data = nullptr;
+  allocations = 0;
+  watching = true;
+  const heed_status status = heed_plan_run(plan, &call);
+  watching = false;
+  EXPECT_EQ(status, HEED_INVALID_ARGUMENT);
+  EXPECT_EQ(allocations.load(), 0);
+  heed_plan_destroy(plan);
+}
+
+}  // namespace
+}  // namespace heed::test

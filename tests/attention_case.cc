@@ -1,0 +1,218 @@
+#include "tests/attention_case.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "tests/row_program.h"
+
+namespace heed::test {
+namespace {
+
+// Not a number a test computes, so an element that was not written shows.
+constexpr float kSentinel = -7.70807e33f;
+
+size_t Count(int64_t a, int64_t b, int64_t c, int64_t d) {
+  return static_cast<size_t>(a * b * c * d);
+}
+
+void RunSerially(void*, size_t count, void (*task)(void*, size_t), void* ctx) {
+  for (size_t i = 0; i < count; ++i) task(ctx, i);
+}
+
+void RunOnThreads(void*, size_t count, void (*task)(void*, size_t), void* ctx) {
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < count; ++i) threads.emplace_back(task, ctx, i);
+  if (count > 0) task(ctx, 0);
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+heed_problem MakeProblem(int64_t batch, int64_t heads_q, int64_t heads_kv,
+                         int64_t len_q, int64_t len_k, int64_t dim_qk,
+                         int64_t dim_v, int32_t causal) {
+  heed_problem problem;
+  heed_problem_init(&problem);
+  problem.batch = batch;
+  problem.heads_q = heads_q;
+  problem.heads_kv = heads_kv;
+  problem.len_q = len_q;
+  problem.len_k = len_k;
+  problem.dim_qk = dim_qk;
+  problem.dim_v = dim_v;
+  problem.dtype = HEED_F32;
+  problem.causal = causal;
+  problem.scale_mode = HEED_SCALE_INV_SQRT_DIM;
+  return problem;
+}
+
+Case MakeCase(const heed_problem& p, int64_t causal_offset) {
+  Case c;
+  c.problem = p;
+  c.causal_offset = causal_offset;
+  c.q.resize(Count(p.batch, p.heads_q, p.len_q, p.dim_qk));
+  c.k.resize(Count(p.batch, p.heads_kv, p.len_k, p.dim_qk));
+  c.v.resize(Count(p.batch, p.heads_kv, p.len_k, p.dim_v));
+  return c;
+}
+
+std::string NameOf(const Case& c) {
+  char text[256] = "";
+  heed_problem_print(&c.problem, text, sizeof(text));
+  std::string name = text;
+  if (c.problem.causal == HEED_CAUSAL_OFFSET) {
+    name += " offset " + std::to_string(c.causal_offset);
+  }
+  return name;
+}
+
+std::string NameOf(const Settings& settings) {
+  const heed_tile& t = settings.tile;
+  std::string name = "threads " + std::to_string(settings.threads);
+  name += " target " + (settings.target.empty() ? "best" : settings.target);
+  if (settings.pinned) {
+    name += " tile " + std::to_string(t.row_block) + "x" +
+            std::to_string(t.key_tile) + " pack_k " + std::to_string(t.pack_k) +
+            " pack_v " + std::to_string(t.pack_v) + " prefetch " +
+            std::to_string(t.prefetch);
+  }
+  return name;
+}
+
+heed_call DenseCall(const Case& c, Result* result) {
+  const heed_problem& p = c.problem;
+  result->out.assign(Count(p.batch, p.heads_q, p.len_q, p.dim_v), kSentinel);
+  result->lse.assign(Count(p.batch, p.heads_q, p.len_q, 1), kSentinel);
+  heed_call call;
+  heed_call_init(&call);
+  // An empty vector has no address, and a null pointer may be an error even
+  // where nothing is read.
+  static float nothing[1] = {kSentinel};
+  const auto in = [](const std::vector<float>& x) {
+    return x.empty() ? nothing : x.data();
+  };
+  const auto to = [](std::vector<float>& x) {
+    return x.empty() ? nothing : x.data();
+  };
+  call.q = heed_dense_input(in(c.q), p.heads_q, p.len_q, p.dim_qk);
+  call.k = heed_dense_input(in(c.k), p.heads_kv, p.len_k, p.dim_qk);
+  call.v = heed_dense_input(in(c.v), p.heads_kv, p.len_k, p.dim_v);
+  call.out = heed_dense_output(to(result->out), p.heads_q, p.len_q, p.dim_v);
+  call.lse = heed_dense_output(to(result->lse), p.heads_q, p.len_q, 1);
+  call.causal_offset = c.causal_offset;
+  return call;
+}
+
+heed_status RunCall(const heed_problem& problem, const heed_call& call,
+                    const Settings& settings) {
+  heed_options options;
+  heed_options_init(&options);
+  options.threads = settings.threads;
+  options.tuning = settings.pinned ? HEED_TUNING_PINNED : HEED_TUNING_OFF;
+  options.tile = settings.tile;
+  options.target = settings.target.empty() ? nullptr : settings.target.c_str();
+  options.runner = settings.runner;
+  heed_plan* plan = nullptr;
+  heed_status status = heed_plan_create(&problem, &options, &plan);
+  if (status != HEED_OK) return status;
+  const size_t size = heed_plan_workspace_size(plan);
+  const size_t whole_lines = (size + 63) / 64 * 64;
+  const std::unique_ptr<void, decltype(&std::free)> workspace(
+      size == 0 ? nullptr : std::aligned_alloc(64, whole_lines), &std::free);
+  // The program may depend on nothing that lies in its scratch.
+  if (size != 0) std::memset(workspace.get(), 0xFF, size);
+  heed_call with_workspace = call;
+  with_workspace.workspace = workspace.get();
+  with_workspace.workspace_size = size;
+  status = heed_plan_run(plan, &with_workspace);
+  heed_plan_destroy(plan);
+  return status;
+}
+
+Result RunHeed(const Case& c, const Settings& settings) {
+  Result result;
+  const heed_call call = DenseCall(c, &result);
+  result.status = RunCall(c.problem, call, settings);
+  if (result.status != HEED_OK) result.error = heed_last_error();
+  return result;
+}
+
+Result RunRowProgram(const Case& c, size_t step) {
+  Result result;
+  const heed_call call = DenseCall(c, &result);
+  RowProgramAttention(c.problem, call, step);
+  return result;
+}
+
+bool SameBits(float a, float b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  return std::memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!SameBits(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+bool SameBits(const Result& a, const Result& b) {
+  return a.status == b.status && SameBits(a.out, b.out) &&
+         SameBits(a.lse, b.lse);
+}
+
+std::string Difference(const Result& got, const Result& want) {
+  if (got.status != want.status) {
+    return std::string("status ") + heed_status_name(got.status) + ": " +
+           got.error;
+  }
+  const auto first = [](const char* name, const std::vector<float>& a,
+                        const std::vector<float>& b) -> std::string {
+    if (a.size() != b.size()) return std::string(name) + " sizes differ";
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (SameBits(a[i], b[i])) continue;
+      char text[160];
+      std::snprintf(text, sizeof(text), "%s[%zu]: got %a (%g), want %a (%g)",
+                    name, i, a[i], a[i], b[i], b[i]);
+      return text;
+    }
+    return "";
+  };
+  const std::string out = first("out", got.out, want.out);
+  return out.empty() ? first("lse", got.lse, want.lse) : out;
+}
+
+const heed_runner* SerialRunner() {
+  static const heed_runner runner = {RunSerially, nullptr};
+  return &runner;
+}
+
+const heed_runner* ThreadRunner() {
+  static const heed_runner runner = {RunOnThreads, nullptr};
+  return &runner;
+}
+
+std::vector<std::string> TargetNames(bool fused_only) {
+  int64_t targets[64];
+  const size_t count = SupportedTargets(targets, 64);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < count; ++i) {
+    const Kernels kernels = GetKernels(targets[i], DType::kF32);
+    if (kernels.fused || !fused_only) names.push_back(kernels.target);
+  }
+  return names;
+}
+
+std::vector<heed_tile> VariedTiles() {
+  return {{1, 48, 1, 2, 1, {}},
+          {48, 96, 2, 2, 2, {}},
+          {33, 768, 1, 3, 2, {}},
+          {200, 240, 3, 3, 1, {}}};
+}
+
+}  // namespace heed::test

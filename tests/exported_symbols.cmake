@@ -1,0 +1,15 @@
+# The shared library exports the C symbols heed_* and nothing else.
+cmake_minimum_required(VERSION 3.25)
+execute_process(COMMAND ${NM} -D --defined-only --format=posix ${LIBRARY}
+                OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX REPLACE "\n$" "" symbols "${symbols}")
+string(REPLACE "\n" ";" symbols "${symbols}")
+list(LENGTH symbols count)
+if(count LESS 10)
+  message(FATAL_ERROR "only ${count} symbols are exported: ${symbols}")
+endif()
+list(FILTER symbols EXCLUDE REGEX "^heed_[a-z0-9_]+ ")
+if(symbols)
+  message(FATAL_ERROR "exported but not of the C API: ${symbols}")
+endif()
+message(STATUS "${count} symbols, all heed_*")

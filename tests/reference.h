@@ -1,0 +1,28 @@
+// Attention in double precision, one row at a time, written as the formula of
+// the definition: the specification of heed's accuracy. Each number comes with
+// a bound on how far the float program may be from it.
+#ifndef HEED_TESTS_REFERENCE_H_
+#define HEED_TESTS_REFERENCE_H_
+
+#include <heed.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace heed::test {
+
+struct ReferenceRow {
+  std::vector<double> out;        // [dim_v]
+  std::vector<double> out_bound;  // [dim_v], on |got - out|
+  double lse = 0;
+  double lse_bound = 0;
+};
+
+// Row (batch, head, token) of a valid f32 call. A row that sees no key is 0 and
+// -inf.
+ReferenceRow Reference(const heed_problem& problem, const heed_call& call,
+                       int64_t batch, int64_t head, int64_t token);
+
+}  // namespace heed::test
+
+#endif  // HEED_TESTS_REFERENCE_H_

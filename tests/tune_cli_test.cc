@@ -1,0 +1,290 @@
+// The command `heed` from outside: exit codes, one-line errors, and outputs
+// that are whole or untouched.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tune/npy.h"
+#include "tune/npy_header.h"
+
+namespace heed {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+struct Result {
+  int code;
+  std::string out, err;
+};
+
+std::string Slurp(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class CliTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string name =
+        testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = fs::path(testing::TempDir()) /
+              ("heed_cli_" + name + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const {
+    return (folder_ / name).string();
+  }
+
+  Result Heed(const std::string& arguments,
+              const std::string& environment = "HEED_TUNE=off") const {
+    const std::string command = "cd '" + folder_.string() + "' && " +
+                                environment + " '" + HEED_CLI_PATH + "' " +
+                                arguments + " >stdout.txt 2>stderr.txt";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+            Slurp(folder_ / "stdout.txt"), Slurp(folder_ / "stderr.txt")};
+  }
+
+  void ExpectFailure(const std::string& arguments, int code,
+                     const std::string& says) const {
+    const Result result = Heed(arguments);
+    EXPECT_EQ(result.code, code) << arguments << "\n" << result.err;
+    EXPECT_NE(result.err.find(says), std::string::npos) << arguments << "\n"
+                                                        << result.err;
+    ASSERT_FALSE(result.err.empty()) << arguments;
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << arguments << "\n"
+                                                            << result.err;
+    EXPECT_TRUE(result.out.empty()) << arguments << "\n" << result.out;
+  }
+
+  void WriteTensor(const std::string& name, const std::vector<int64_t>& shape,
+                   uint64_t seed) const {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<float> data(static_cast<size_t>(NpyElementCount(shape)));
+    for (float& x : data) x = normal(random);
+    std::string why;
+    StagedFile file;
+    ASSERT_TRUE(StageNpy(Path(name), shape, data.data(), &file, &why)) << why;
+    ASSERT_TRUE(StagedFile::CommitAll({&file}, &why)) << why;
+  }
+
+  void WriteInputs() const {
+    WriteTensor("q.npy", {2, 4, 37, 24}, 1);
+    WriteTensor("k.npy", {2, 2, 53, 24}, 2);
+    WriteTensor("v.npy", {2, 2, 53, 20}, 3);
+  }
+
+  fs::path folder_;
+};
+
+const char kRun[] = "run --q q.npy --k k.npy --v v.npy --out o.npy ";
+
+TEST_F(CliTest, HelpAndVersion) {
+  const Result version = Heed("--version");
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out.rfind("heed ", 0), 0u);
+  const Result help = Heed("--help");
+  EXPECT_EQ(help.code, 0);
+  for (const char* word : {"info", "run", "tune", "Exit codes"}) {
+    EXPECT_NE(help.out.find(word), std::string::npos) << word;
+  }
+  const Result run = Heed("run --help");
+  EXPECT_EQ(run.code, 0);
+  for (const char* word :
+       {"--q", "--k", "--v", "--out", "--lse", "--causal", "--causal-offset",
+        "--scale", "--threads", "--target", "--tile", "--check", "--json"}) {
+    EXPECT_NE(run.out.find(word), std::string::npos) << word;
+  }
+  const Result tune = Heed("tune --help");
+  EXPECT_EQ(tune.code, 0);
+  for (const char* word :
+       {"--budget", "--shapes", "--threads", "--output", "--effort", "--seed",
+        "--min-gain", "--dry-run", "--json", "--no-progress"}) {
+    EXPECT_NE(tune.out.find(word), std::string::npos) << word;
+  }
+}
+
+TEST_F(CliTest, WrongUsageExitsWithTwo) {
+  ExpectFailure("", 2, "subcommand");
+  ExpectFailure("fly", 2, "fly");
+  ExpectFailure("info --color", 2, "--color");
+  ExpectFailure("run --q q.npy", 2, "required");
+  ExpectFailure(std::string(kRun) + "--causal left", 2, "causal");
+  ExpectFailure(std::string(kRun) + "--causal top_left --causal-offset 1", 2,
+                "excludes");
+  ExpectFailure(std::string(kRun) + "--scale big", 2, "scale");
+  ExpectFailure(std::string(kRun) + "--threads 0", 2, "threads");
+  ExpectFailure(std::string(kRun) + "--tile rows=3", 2, "rows");
+  ExpectFailure(std::string(kRun) + "--lse o.npy", 2, "same file");
+  ExpectFailure("tune --budget soon", 2, "soon");
+  ExpectFailure("tune --budget -5s", 2, "-5s");
+  ExpectFailure("tune --shapes vit,nonsense", 2, "nonsense");
+  ExpectFailure("tune --effort heroic", 2, "heroic");
+  ExpectFailure("tune --min-gain 1kg", 2, "1kg");
+}
+
+TEST_F(CliTest, InfoListsEveryShape) {
+  const Result text = Heed("info");
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("machine key"), std::string::npos);
+  EXPECT_NE(text.out.find("llama8b_prefill"), std::string::npos);
+  const Result json = Heed("info --json --threads 1");
+  ASSERT_EQ(json.code, 0) << json.err;
+  const Json info = Json::parse(json.out);
+  EXPECT_EQ(info["threads"], 1);
+  EXPECT_FALSE(info["targets"].empty());
+  EXPECT_GE(info["shapes"].size(), 11u);
+  EXPECT_EQ(info["shapes"][0]["tier"], "model");
+}
+
+TEST_F(CliTest, RunComputesAttention) {
+  WriteInputs();
+  for (const char* options :
+       {"", "--causal top_left", "--causal bottom_right", "--causal none",
+        "--causal-offset -3", "--scale 0.7 --threads 2",
+        "--tile row_block=48,key_tile=48,pack_k=1", "--repeat 3"}) {
+    const Result result =
+        Heed(std::string(kRun) + "--lse l.npy --check --json " + options);
+    ASSERT_EQ(result.code, 0) << options << "\n" << result.err;
+    const Json json = Json::parse(result.out);
+    EXPECT_LT(json["max_abs_error"], 1e-5) << options;
+    EXPECT_LT(json["max_abs_error_lse"], 1e-5) << options;
+    EXPECT_EQ(json["rows_checked"], 2 * 4 * 37) << options;
+    NpyTensor out, lse;
+    std::string why;
+    ASSERT_TRUE(ReadNpy(Path("o.npy"), 4, &out, &why)) << why;
+    ASSERT_TRUE(ReadNpy(Path("l.npy"), 3, &lse, &why)) << why;
+    EXPECT_EQ(out.shape, (std::vector<int64_t>{2, 4, 37, 20}));
+    EXPECT_EQ(lse.shape, (std::vector<int64_t>{2, 4, 37}));
+  }
+}
+
+TEST_F(CliTest, RunPrintsOneLineWithProblemTimeAndTier) {
+  WriteInputs();
+  const Result result = Heed(std::string(kRun) + "--check");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out.find('\n'), result.out.size() - 1) << result.out;
+  for (const char* word :
+       {"b2_hq4_hkv2_q37_k53", "time=", "tier=", "max_abs_error="}) {
+    EXPECT_NE(result.out.find(word), std::string::npos) << result.out;
+  }
+}
+
+TEST_F(CliTest, TilesAndThreadsDoNotChangeTheBytes) {
+  WriteInputs();
+  ASSERT_EQ(Heed(std::string(kRun) + "--causal top_left").code, 0);
+  const std::string first = Slurp(folder_ / "o.npy");
+  for (const char* options :
+       {"--threads 1", "--threads 3 --tile key_tile=48,row_block=16",
+        "--tile key_tile=768,row_block=4096,pack_v=1"}) {
+    ASSERT_EQ(Heed(std::string(kRun) + "--causal top_left " + options).code, 0);
+    EXPECT_EQ(Slurp(folder_ / "o.npy"), first) << options;
+  }
+}
+
+TEST_F(CliTest, FailuresLeaveOutputsUntouched) {
+  WriteInputs();
+  const auto expect_untouched = [this](const std::string& arguments,
+                                       const std::string& says) {
+    std::ofstream(Path("o.npy")) << "old out";
+    std::ofstream(Path("l.npy")) << "old lse";
+    ExpectFailure(arguments, 1, says);
+    EXPECT_EQ(Slurp(folder_ / "o.npy"), "old out") << arguments;
+    EXPECT_EQ(Slurp(folder_ / "l.npy"), "old lse") << arguments;
+  };
+  const std::string outputs = " --out o.npy --lse l.npy ";
+  const std::string run = "run --q q.npy --k k.npy --v v.npy" + outputs;
+  expect_untouched("run --q no.npy --k k.npy --v v.npy" + outputs, "no.npy");
+  WriteTensor("rank3.npy", {4, 37, 24}, 1);
+  expect_untouched("run --q rank3.npy --k k.npy --v v.npy" + outputs,
+                   "rank3.npy");
+  WriteTensor("heads.npy", {2, 3, 37, 24}, 1);
+  expect_untouched("run --q heads.npy --k k.npy --v v.npy" + outputs, "heads");
+  WriteTensor("width.npy", {2, 2, 53, 25}, 1);
+  expect_untouched("run --q q.npy --k width.npy --v v.npy" + outputs,
+                   "width.npy: dimension 3 is 25; expected 24");
+  WriteTensor("keys.npy", {2, 2, 52, 20}, 1);
+  expect_untouched("run --q q.npy --k k.npy --v keys.npy" + outputs,
+                   "keys.npy: dimension 2 is 52; expected 53");
+  WriteTensor("batch.npy", {1, 2, 53, 20}, 1);
+  expect_untouched("run --q q.npy --k k.npy --v batch.npy" + outputs,
+                   "batch.npy: dimension 0 is 1; expected 2");
+  const std::string whole = Slurp(folder_ / "q.npy");
+  std::ofstream(Path("cut.npy"), std::ios::binary)
+      << whole.substr(0, whole.size() - 4);
+  expect_untouched("run --q cut.npy --k k.npy --v v.npy" + outputs,
+                   "cut.npy: truncated data");
+  expect_untouched(run + "--target MADE_UP", "MADE_UP");
+  expect_untouched(run + "--scale inf", "scale");
+  // The second output cannot be written, so the first is not either.
+  std::ofstream(Path("o.npy")) << "old out";
+  ExpectFailure("run --q q.npy --k k.npy --v v.npy --out o.npy --lse no/l.npy",
+                1, "no/l.npy");
+  EXPECT_EQ(Slurp(folder_ / "o.npy"), "old out");
+}
+
+TEST_F(CliTest, DryRunWritesNothing) {
+  const Result result =
+      Heed("tune --dry-run --shapes gpt2_short,decode --output records");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("gpt2_short"), std::string::npos);
+  EXPECT_NE(result.out.find("record.json"), std::string::npos);
+  EXPECT_FALSE(fs::exists(folder_ / "records"));
+}
+
+TEST_F(CliTest, TuneWritesARecordThatInfoFinds) {
+  // The shape is small enough for the slowest build.
+  const std::string shape = "b1_hq2_hkv2_q64_k64_d16_f32";
+  const Result tune = Heed("tune --budget 20s --effort quick --json --shapes " +
+                           shape + " --output records");
+  ASSERT_EQ(tune.code, 0) << tune.err;
+  const Json report = Json::parse(tune.out);
+  ASSERT_TRUE(fs::exists(folder_ / std::string(report["path"])));
+  ASSERT_EQ(report["shapes"].size(), 1u);
+  EXPECT_EQ(report["shapes"][0]["problem"], shape);
+  EXPECT_EQ(report["interrupted"], false);
+  const Result info = Heed("info --json", "HEED_TUNE_PATH=records");
+  ASSERT_EQ(info.code, 0) << info.err;
+  const Json records = Json::parse(info.out)["records"];
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["same_machine"], true);
+  // Nothing but the record, its lock and its predecessor lies there.
+  for (const auto& file :
+       fs::recursive_directory_iterator(folder_ / "records")) {
+    if (file.is_directory()) continue;
+    EXPECT_EQ(file.path().filename().string().rfind("record.json", 0), 0u)
+        << file.path();
+  }
+}
+
+TEST_F(CliTest, TuneFailsAtOnceIfItCannotWrite) {
+  std::ofstream(Path("file")) << "not a folder";
+  ExpectFailure("tune --shapes gpt2_short --output file", 1, "file");
+}
+
+TEST_F(CliTest, TuneRefusesToReplaceARecordItCannotRead) {
+  const Json info = Json::parse(Heed("info --json").out);
+  const fs::path folder =
+      folder_ / "records" / std::string(info["machine_key"]);
+  fs::create_directories(folder);
+  std::ofstream(folder / "record.json") << "{\"schema\": ";
+  ExpectFailure("tune --shapes gpt2_short --output records", 1,
+                "move the file away");
+  EXPECT_EQ(Slurp(folder / "record.json"), "{\"schema\": ");
+}
+
+}  // namespace
+}  // namespace heed

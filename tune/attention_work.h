@@ -1,0 +1,104 @@
+// One problem's tensors, and the candidates that run on them: the work a race
+// is about.
+#ifndef HEED_TUNE_ATTENTION_WORK_H_
+#define HEED_TUNE_ATTENTION_WORK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "runtime/include/heed.h"
+#include "tune/peaks.h"
+#include "tune/race.h"
+
+namespace heed {
+
+// `tile` as an option of the public interface.
+heed_tile PublicTile(const Tile& tile);
+
+// Dense tensors of a problem, inputs filled with numbers close to N(0, 1) that
+// depend on the seed only. Allocated once per shape; a problem with fewer heads
+// or batches uses the front of the same memory.
+class AttentionTensors {
+ public:
+  // Null and one line of reason if there is no memory.
+  static std::unique_ptr<AttentionTensors> Create(const heed_problem& problem,
+                                                  uint64_t seed,
+                                                  std::string* why);
+  float* q() { return data_.get(); }
+  float* k() { return q() + q_floats_; }
+  float* v() { return k() + k_floats_; }
+  // Two sets of results, to compare.
+  float* out(int set) { return results_.get() + set * result_floats_; }
+  float* lse(int set) { return out(set) + out_floats_; }
+
+ private:
+  struct Free {
+    void operator()(float* p) const;
+  };
+  AttentionTensors() = default;
+
+  std::unique_ptr<float[], Free> data_, results_;
+  size_t q_floats_ = 0, k_floats_ = 0, out_floats_ = 0, result_floats_ = 0;
+};
+
+struct WorkOptions {
+  int threads = 1;
+  std::string target;
+  std::function<void()> tick;  // called between samples; may be empty
+};
+
+// The same shape with fewer batches and heads, so that a call of
+// `flops_per_second` takes less time, in steps down to about `seconds`. Keeps
+// `min_rows` query rows over all kv heads, enough to feed the threads, and what
+// a tile can see of the shape: lengths, widths and group. A problem that is
+// fast enough comes back as it is.
+heed_problem SliceOf(const heed_problem& problem, double flops_per_second,
+                     double seconds, size_t min_rows);
+
+// Candidates of one problem, each a plan with its tile pinned; 0 is the first
+// one added.
+class AttentionWork : public Sampler {
+ public:
+  AttentionWork(const heed_problem& problem, AttentionTensors* tensors,
+                const WorkOptions& options, Canary* canary);
+  ~AttentionWork() override;
+  AttentionWork(const AttentionWork&) = delete;
+  AttentionWork& operator=(const AttentionWork&) = delete;
+
+  // Plans the tile, runs it once and compares: out and lse must have the bytes
+  // of candidate 0. On failure says why in one line.
+  bool Add(const Tile& tile, std::string* why);
+
+  double Sample(size_t candidate, size_t iterations) override;
+  double Now() override;
+
+  // Seconds per element of the canary, beside each sample.
+  const std::vector<double>& canary_seconds() const { return canary_seconds_; }
+
+ private:
+  struct Destroy {
+    void operator()(heed_plan* plan) const;
+  };
+  struct FreeBytes {
+    void operator()(void* p) const;
+  };
+  heed_status Run(size_t candidate, int result_set);
+
+  heed_problem problem_;
+  AttentionTensors* tensors_;
+  WorkOptions options_;
+  Canary* canary_;
+  std::vector<std::unique_ptr<heed_plan, Destroy>> plans_;
+  std::unique_ptr<void, FreeBytes> workspace_;
+  size_t workspace_bytes_ = 0;
+  std::vector<double> canary_seconds_;
+};
+
+}  // namespace heed
+
+#endif  // HEED_TUNE_ATTENTION_WORK_H_

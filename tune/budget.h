@@ -1,0 +1,36 @@
+// Time: how much a user grants, and how it is shared among classes.
+#ifndef HEED_TUNE_BUDGET_H_
+#define HEED_TUNE_BUDGET_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace heed {
+
+// "90", "90s", "1.5m", "1h" in seconds. On failure returns false and says in
+// one line what was expected.
+bool ParseDuration(const std::string& text, double* seconds, std::string* why);
+
+// "47 s", "2 min 05 s".
+std::string DurationText(double seconds);
+
+// How thorough a search is when time allows.
+struct Effort {
+  const char* name;
+  size_t candidates;
+  int search_rounds;
+  int confirm_rounds;
+};
+
+// quick, normal, thorough.
+const std::vector<Effort>& Efforts();
+
+// A class's share of `left` seconds, given what it and those after it would
+// like to have: all it wants if that is enough for everyone, else its part.
+// wants[0] is the class itself.
+double Share(double left, const std::vector<double>& wants);
+
+}  // namespace heed
+
+#endif  // HEED_TUNE_BUDGET_H_

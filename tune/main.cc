@@ -1,0 +1,67 @@
+// The command `heed`: looks at the machine, runs attention on files, tunes.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "runtime/include/heed.h"
+#include "tune/commands.h"
+
+namespace {
+
+std::string CommandLine(int argc, char** argv) {
+  // Without the program's path, which is of no interest in a record.
+  std::string line = "heed";
+  for (int i = 1; i < argc; ++i) line += std::string(" ") + argv[i];
+  return line;
+}
+
+// CLI11 puts some messages on several lines.
+std::string OneLine(std::string text) {
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+int Run(int argc, char** argv) {
+  CLI::App app{"heed: exact scaled dot-product attention on CPUs"};
+  app.name("heed");
+  app.set_version_flag("--version", std::string("heed ") + heed_version());
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.\n"
+      "`heed COMMAND --help` explains a command's options.");
+  heed::Action action;
+  heed::AddInfoCommand(&app, &action);
+  heed::AddRunCommand(&app, &action);
+  heed::AddTuneCommand(&app, CommandLine(argc, argv), &action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    // CLI11 only says that a subcommand is required.
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
+      std::fprintf(stderr,
+                   "heed: '%s' is no command; expected info, run or tune\n",
+                   OneLine(argv[1]).c_str());
+      return heed::kUsage;
+    }
+    std::fprintf(stderr, "heed: %s (heed --help)\n",
+                 OneLine(error.what()).c_str());
+    return heed::kUsage;
+  }
+  return action();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "heed: %s\n", OneLine(error.what()).c_str());
+    return heed::kFailed;
+  }
+}

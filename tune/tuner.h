@@ -1,0 +1,85 @@
+// Tunes a list of shapes on this machine within a budget of time.
+#ifndef HEED_TUNE_TUNER_H_
+#define HEED_TUNE_TUNER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "kernels/probe.h"
+#include "runtime/machine.h"
+#include "runtime/record.h"
+#include "tune/budget.h"
+#include "tune/peaks.h"
+#include "tune/race.h"
+#include "tune/shapes.h"
+
+namespace heed {
+
+struct TuneOptions {
+  std::vector<NamedProblem> shapes;
+  int threads = 1;
+  Effort effort{};
+  double budget_seconds = 120;
+  double min_gain = 0.01;
+  uint64_t seed = 1;
+};
+
+// The machine as the tuner uses it. Measured peaks grow when a later probe of
+// the same run shows more.
+struct TuneMachine {
+  Machine machine;
+  Kernels kernels;
+  Probes probes;
+  Peaks peaks;
+};
+
+struct TunedShape {
+  NamedProblem shape;
+  // Why there is no entry, in one line; empty if there is one.
+  std::string skipped;
+  RecordEntry entry;
+  // The best rival, adopted or not; confirmation.winner 0 = there was none.
+  Confirmation confirmation;
+  Tile rival;
+  size_t candidates = 0;
+  // Share of samples whose canary was within 10 % of the run's best.
+  double quiet = 1;
+  double seconds = 0;
+};
+
+// What the tuner tells while it works. Every function may be empty.
+struct TuneEvents {
+  // Before a shape, with the candidates that are planned for it and the time it
+  // and everything after it are expected to take.
+  std::function<void(size_t index, const NamedProblem& shape,
+                     double seconds_left)>
+      begin;
+  // After a shape. Publishes; false and a line of reason ends the run.
+  std::function<bool(size_t index, const TunedShape& tuned, std::string* why)>
+      end;
+  // Asked before each shape.
+  std::function<bool()> stop;
+  // Now and then while a shape is tuned, between samples.
+  std::function<void()> tick;
+};
+
+// What a shape would take at full effort, from the peaks and the two products:
+// a guess that only shares out the budget.
+double WantedSeconds(const heed_problem& problem, const Effort& effort,
+                     const Peaks& peaks);
+
+// Tunes shape after shape, the cheapest first, as far as the budget goes, which
+// counts from `start` (MonotonicSeconds()). Each result has its percentage of
+// the highest peak that the run has seen so far. False and one line if a
+// candidate gave wrong bytes, or publishing failed.
+bool TuneShapes(const TuneOptions& options, double start, TuneMachine* machine,
+                const TuneEvents& events, std::vector<TunedShape>* results,
+                std::string* why);
+
+}  // namespace heed
+
+#endif  // HEED_TUNE_TUNER_H_
