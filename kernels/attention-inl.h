@@ -36,7 +36,7 @@ struct Layout {
   size_t rows_padded;  // the row block, up to whole panels
   size_t s_stride;     // elements between keys in s
   size_t o_stride;     // elements between rows in o: dim_v up to whole vectors
-  size_t q, stage, s, o, o_total, k, v, top, rows, ranges;
+  size_t q, stage, s, o, o_total, k, v, rows, ranges;
   size_t floats;
 };
 
@@ -49,6 +49,7 @@ HWY_INLINE size_t RoundUp(size_t x, size_t multiple) {
 // Arrays of one float a row, in this order; then the rows' visible ranges, two
 // size_t a row.
 enum RowArray {
+  kTop,
   kM,
   kL,
   kTotalM,
@@ -88,7 +89,6 @@ HWY_INLINE Layout MakeLayout(const Tile& tile, size_t dim_qk, size_t dim_v) {
   at.k = Place(tile.pack_k == Pack::kTile ? tile.key_tile * dim_qk : 0, end);
   at.v =
       Place(tile.pack_v == Pack::kTile ? tile.key_tile * at.o_stride : 0, end);
-  at.top = Place(tile.key_tile / kStep * at.s_stride, end);
   at.rows = Place(kRowArrays * at.s_stride, end);
   at.ranges = Place(kRangeFloats * at.rows_padded, end);
   at.floats = end;
@@ -121,9 +121,6 @@ struct Task {
   }
   HWY_INLINE float* Scores(size_t key) const {
     return scratch + at.s + (key - tile_begin) * at.s_stride;
-  }
-  HWY_INLINE float* Top(size_t key) const {
-    return scratch + at.top + (key - tile_begin) / kStep * at.s_stride;
   }
 };
 
@@ -272,23 +269,6 @@ HWY_INLINE PanelRange RangeOf(const Task& t, size_t row) {
   return {first.begin, last.begin, first.end, last.end};
 }
 
-// Scores of keys [key_begin, key_end) for all panels that see any of them. A
-// step's keys stay in the L1 while the panels pass over them.
-HWY_INLINE void ScoreKeys(const Task& t, size_t key_begin, size_t key_end,
-                          const float* k, int64_t k_stride) {
-  for (size_t step = key_begin; step < key_end; step += kStep) {
-    const size_t step_end = HWY_MIN(step + kStep, key_end);
-    for (size_t r = 0; r < t.rows; r += t.at.panel) {
-      const PanelRange range = RangeOf(t, r);
-      if (step >= range.highest_end || step_end <= range.lowest_begin) continue;
-      ScoreStep(t.scratch + t.at.q + r * t.b.dim_qk, k, k_stride,
-                HWY_MIN(step_end, range.highest_end) - step, t.b.dim_qk,
-                t.Scores(step) + r, t.at.s_stride, t.Top(step) + r);
-    }
-    k += static_cast<int64_t>(kStep) * k_stride;
-  }
-}
-
 // Hides from the panel's rows at `row` the keys of the step that they do not
 // see.
 HWY_INLINE void HideStep(const Task& t, size_t row, size_t step, size_t keys) {
@@ -301,27 +281,57 @@ HWY_INLINE void HideStep(const Task& t, size_t row, size_t step, size_t keys) {
     last[r] = static_cast<float>(ClampTo(range.end, step, step + kStep) - step);
   }
   HideKeys(t.Scores(step) + row, t.at.s_stride, keys, first, last,
-           t.Top(step) + row);
+           t.Row(kTop) + row);
 }
 
-// One step of 48 keys for all rows: raise maxima, rescale, weigh.
-HWY_INLINE void SoftmaxStep(Task& t, size_t step, size_t step_end) {
-  for (size_t r = 0; r < t.rows; r += t.at.panel) {
-    const PanelRange range = RangeOf(t, r);
-    if (step >= range.highest_end || step_end <= range.lowest_begin) continue;
-    const size_t end = HWY_MIN(step_end, range.highest_end);
-    if (range.lowest_end < end || range.highest_begin > step)
-      HideStep(t, r, step, end - step);
-    if (RaiseMaximum(t.Top(step) + r, t.m + r, t.l + r, t.Row(kFactor) + r)) {
-      // Weights before this step are to the old maximum: they go into o before
-      // o is rescaled.
-      BlendPending(t, step);
-      if (!t.o_fresh) {
-        ScaleRows(t.o + r * t.at.o_stride, HWY_MIN(t.at.panel, t.rows - r),
-                  t.at.o_stride, t.Row(kFactor) + r);
-      }
+// The rows of k from key t.tile_begin on, as f32.
+struct KeyRows {
+  const float* k;
+  int64_t stride;
+};
+
+// Scores of keys [step, end), one step's at most, for the panel at `row`.
+HWY_INLINE void ScorePanel(const Task& t, const KeyRows& keys, size_t row,
+                           size_t step, size_t end) {
+  ScoreStep(t.scratch + t.at.q + row * t.b.dim_qk,
+            keys.k + static_cast<int64_t>(step - t.tile_begin) * keys.stride,
+            keys.stride, end - step, t.b.dim_qk, t.Scores(step) + row,
+            t.at.s_stride, t.Row(kTop) + row);
+}
+
+// Those scores become weights: raise maxima, rescale, weigh.
+HWY_INLINE void WeighPanel(Task& t, const PanelRange& range, size_t row,
+                           size_t step, size_t end) {
+  if (range.lowest_end < end || range.highest_begin > step) {
+    HideStep(t, row, step, end - step);
+  }
+  if (RaiseMaximum(t.Row(kTop) + row, t.m + row, t.l + row,
+                   t.Row(kFactor) + row)) {
+    // Weights before this step are to the old maximum: they go into o before o
+    // is rescaled.
+    BlendPending(t, step);
+    if (!t.o_fresh) {
+      ScaleRows(t.o + row * t.at.o_stride, HWY_MIN(t.at.panel, t.rows - row),
+                t.at.o_stride, t.Row(kFactor) + row);
     }
-    WeighStep(t.Scores(step) + r, t.at.s_stride, end - step, t.m + r, t.l + r);
+  }
+  WeighStep(t.Scores(step) + row, t.at.s_stride, end - step, t.m + row,
+            t.l + row);
+}
+
+// Scores and weights of the tile's keys up to key_end, a step at a time: a
+// panel's scores of one step (3 KB) are weighed while they are in the L1, and
+// the step's keys stay there while the panels pass over them.
+HWY_INLINE void ScoreAndWeigh(Task& t, const KeyRows& keys, size_t key_end) {
+  for (size_t step = t.tile_begin; step < key_end; step += kStep) {
+    const size_t step_end = HWY_MIN(step + kStep, key_end);
+    for (size_t row = 0; row < t.rows; row += t.at.panel) {
+      const PanelRange range = RangeOf(t, row);
+      const size_t end = HWY_MIN(step_end, range.highest_end);
+      if (step >= end || step_end <= range.lowest_begin) continue;
+      ScorePanel(t, keys, row, step, end);
+      WeighPanel(t, range, row, step, end);
+    }
   }
 }
 
@@ -333,27 +343,22 @@ HWY_INLINE void RunTile(Task& t, size_t key_begin, size_t key_end) {
   const int64_t key = static_cast<int64_t>(key_begin);
   t.tile_begin = key_begin;
   t.pending = key_begin;
+  KeyRows rows_of_k = {nullptr, static_cast<int64_t>(b.dim_qk)};
   if (b.tile.pack_k == Pack::kNone) {
-    ScoreKeys(t, key_begin, key_end,
-              static_cast<const float*>(b.k) + key * b.k_stride, b.k_stride);
+    rows_of_k = {static_cast<const float*>(b.k) + key * b.k_stride, b.k_stride};
+  } else if (b.tile.pack_k == Pack::kTile) {
+    float* packed = t.scratch + t.at.k;
+    PackK(static_cast<const T*>(b.k) + key * b.k_stride, b.k_stride, keys,
+          b.dim_qk, packed);
+    rows_of_k.k = packed;
   } else {
-    const int64_t k_stride = static_cast<int64_t>(b.dim_qk);
-    float* k = t.scratch + t.at.k;
-    if (b.tile.pack_k == Pack::kTile) {
-      PackK(static_cast<const T*>(b.k) + key * b.k_stride, b.k_stride, keys,
-            b.dim_qk, k);
-    } else {
-      k = b.packed_k + key * k_stride;
-    }
-    ScoreKeys(t, key_begin, key_end, k, k_stride);
+    rows_of_k.k = b.packed_k + key * rows_of_k.stride;
   }
   if (b.tile.pack_v == Pack::kTile) {
     PackV(static_cast<const T*>(b.v) + key * b.v_stride, b.v_stride, keys,
           b.dim_v, b.tile.key_tile, 0, t.scratch + t.at.v);
   }
-  for (size_t step = key_begin; step < key_end; step += kStep) {
-    SoftmaxStep(t, step, HWY_MIN(step + kStep, key_end));
-  }
+  ScoreAndWeigh(t, rows_of_k, key_end);
   BlendPending(t, key_end);
 }
 

@@ -32,7 +32,13 @@ inline double RunPiece(Piece piece, const Block& b, size_t times) {
   const double pairs = static_cast<double>(b.rows) * static_cast<double>(keys);
   switch (piece) {
     case Piece::kScores:
-      for (size_t n = 0; n < times; ++n) ScoreKeys(t, 0, keys, k, b.k_stride);
+      for (size_t n = 0; n < times; ++n) {
+        for (size_t step = 0; step < keys; step += kStep) {
+          for (size_t row = 0; row < t.rows; row += t.at.panel) {
+            ScorePanel(t, {k, b.k_stride}, row, step, step + kStep);
+          }
+        }
+      }
       return pairs * static_cast<double>(b.dim_qk);
     case Piece::kSoftmax:
       // The weights of one round are the scores of the next. So far below the
@@ -41,7 +47,9 @@ inline double RunPiece(Piece piece, const Block& b, size_t times) {
       for (size_t r = 0; r < t.rows_padded; ++r) t.m[r] = 100.0f;
       for (size_t n = 0; n < times; ++n) {
         for (size_t step = 0; step < keys; step += kStep) {
-          SoftmaxStep(t, step, HWY_MIN(step + kStep, keys));
+          for (size_t row = 0; row < t.rows; row += t.at.panel) {
+            WeighPanel(t, RangeOf(t, row), row, step, step + kStep);
+          }
         }
       }
       return pairs;
