@@ -3,19 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <cstring>
 #include <random>
 #include <vector>
 
 #include "runtime/plan.h"
+#include "runtime/problem.h"
 #include "runtime/tile_model.h"
 #include "tune/reference.h"
+#include "tune/storage.h"
 
 namespace heed {
 namespace {
 
-// On N(0, 1) values float32 stays within 1e-6 of the double reference; a wrong
-// key, weight or row is off by 1e-3 and more.
+// On N(0, 1) values float32 arithmetic stays within 1e-6 of the double
+// reference; a wrong key, weight or row is off by 1e-3 and more. What storing
+// the result in 16 bits costs comes on top and is counted apart.
 constexpr double kLargestError = 1e-5;
 
 // Rows compared with the reference, spread over all of them.
@@ -25,26 +28,31 @@ constexpr int64_t kSampledRows = 16;
 // The period is a prime, so no two rows of a tensor are alike.
 class NormalValues {
  public:
-  NormalValues() : values_(1048573) {
+  explicit NormalValues(int32_t dtype)
+      : elements_(kPeriod * static_cast<size_t>(ElementBytes(dtype))) {
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
-    for (float& value : values_) value = normal(random);
+    std::vector<float> values(kPeriod);
+    for (float& value : values) value = normal(random);
+    Narrow(dtype, values.data(), kPeriod, elements_.data());
   }
 
-  Floats Tensor(size_t count) {
-    Floats floats = AllocateFloats(count);
+  Bytes Tensor(size_t bytes) {
+    Bytes tensor = AllocateBytes(bytes);
     size_t filled = 0;
-    while (filled < count) {
-      const size_t part = std::min(count - filled, values_.size() - position_);
-      std::copy_n(values_.data() + position_, part, floats.get() + filled);
+    while (filled < bytes) {
+      const size_t part =
+          std::min(bytes - filled, elements_.size() - position_);
+      std::copy_n(elements_.data() + position_, part, tensor.get() + filled);
       filled += part;
-      position_ = (position_ + part) % values_.size();
+      position_ = (position_ + part) % elements_.size();
     }
-    return floats;
+    return tensor;
   }
 
  private:
-  std::vector<float> values_;
+  static constexpr size_t kPeriod = 1048573;
+  std::vector<char> elements_;
   size_t position_ = 0;
 };
 
@@ -57,53 +65,61 @@ size_t Product(int64_t a, int64_t b, int64_t c, int64_t d) {
 AttentionCase::AttentionCase(const NamedProblem& named, size_t last_level_bytes)
     : named_(named) {
   const heed_problem& p = problem();
-  q_floats_ = Product(p.batch, p.heads_q, p.len_q, p.dim_qk);
-  k_floats_ = Product(p.batch, p.heads_kv, p.len_k, p.dim_qk);
-  v_floats_ = Product(p.batch, p.heads_kv, p.len_k, p.dim_v);
-  out_floats_ = Product(p.batch, p.heads_q, p.len_q, p.dim_v);
-  const size_t set_bytes = (k_floats_ + v_floats_) * sizeof(float);
+  q_count_ = Product(p.batch, p.heads_q, p.len_q, p.dim_qk);
+  k_count_ = Product(p.batch, p.heads_kv, p.len_k, p.dim_qk);
+  v_count_ = Product(p.batch, p.heads_kv, p.len_k, p.dim_v);
+  out_count_ = Product(p.batch, p.heads_q, p.len_q, p.dim_v);
+  element_bytes_ = static_cast<size_t>(ElementBytes(p.dtype));
+  const size_t set_bytes = (k_count_ + v_count_) * element_bytes_;
   const bool decode = p.len_q == 1 && set_bytes != 0;
   sets_ = decode ? 4 * last_level_bytes / set_bytes + 1 : 1;
-  NormalValues normal;
-  q_ = normal.Tensor(q_floats_);
-  k_ = normal.Tensor(k_floats_ * sets_);
-  v_ = normal.Tensor(v_floats_ * sets_);
-  out_ = AllocateFloats(out_floats_);
+  NormalValues normal(p.dtype);
+  q_ = normal.Tensor(q_count_ * element_bytes_);
+  k_ = normal.Tensor(k_count_ * element_bytes_ * sets_);
+  v_ = normal.Tensor(v_count_ * element_bytes_ * sets_);
+  out_ = AllocateBytes(out_count_ * element_bytes_);
   ClearOut();
 }
 
 heed_call AttentionCase::Call(size_t set) {
   const heed_problem& p = problem();
+  const char* const k = k_.get() + set * k_count_ * element_bytes_;
+  const char* const v = v_.get() + set * v_count_ * element_bytes_;
   heed_call call;
   heed_call_init(&call);
   call.q = heed_dense_input(q_.get(), p.heads_q, p.len_q, p.dim_qk);
-  call.k = heed_dense_input(k_.get() + set * k_floats_, p.heads_kv, p.len_k,
-                            p.dim_qk);
-  call.v = heed_dense_input(v_.get() + set * v_floats_, p.heads_kv, p.len_k,
-                            p.dim_v);
+  call.k = heed_dense_input(k, p.heads_kv, p.len_k, p.dim_qk);
+  call.v = heed_dense_input(v, p.heads_kv, p.len_k, p.dim_v);
   call.out = heed_dense_output(out_.get(), p.heads_q, p.len_q, p.dim_v);
   return call;
 }
 
 void AttentionCase::ClearOut() {
-  std::fill_n(out_.get(), out_floats_, std::numeric_limits<float>::quiet_NaN());
+  // All ones are a NaN of every dtype.
+  std::memset(out_.get(), 0xFF, out_count_ * element_bytes_);
 }
 
 std::string AttentionCase::CheckOut(size_t set) const {
   const heed_problem& p = problem();
-  ReferenceInputs inputs{};
-  inputs.q = q_.get();
-  inputs.k = k_.get() + set * k_floats_;
-  inputs.v = v_.get() + set * v_floats_;
+  const auto widened = [&](const Bytes& tensor, size_t count, size_t first) {
+    std::vector<float> values(count);
+    Widen(p.dtype, tensor.get() + first * element_bytes_, count, values.data());
+    return values;
+  };
+  const std::vector<float> q = widened(q_, q_count_, 0);
+  const std::vector<float> k = widened(k_, k_count_, set * k_count_);
+  const std::vector<float> v = widened(v_, v_count_, set * v_count_);
+  const std::vector<float> out = widened(out_, out_count_, 0);
+  const ReferenceInputs inputs{q.data(), k.data(), v.data(), 0};
   const int64_t rows = p.batch * p.heads_q * p.len_q;
   const int64_t step = std::max<int64_t>(1, (rows - 1) / (kSampledRows - 1));
   const ReferenceError error =
-      CompareWithReference(p, inputs, out_.get(), nullptr, step);
-  if (error.out <= kLargestError) return "";
+      CompareWithReference(p, inputs, out.data(), nullptr, step);
+  if (error.out_unrounded <= kLargestError) return "";
   return fmt::format(
       "wrong result: {:.3g} from the double reference, at most "
       "{:.0e} expected",
-      error.out, kLargestError);
+      error.out_unrounded, kLargestError);
 }
 
 bool AttentionCase::IsVerified(const std::string& target, int threads) const {
@@ -136,7 +152,7 @@ AttentionRun::AttentionRun(AttentionCase* attention, const std::string& target,
     return;
   }
   workspace_bytes_ = heed_plan_workspace_size(plan_.get());
-  workspace_ = AllocateFloats(workspace_bytes_ / sizeof(float) + 1);
+  workspace_ = AllocateBytes(workspace_bytes_);
 }
 
 std::string AttentionRun::Tile() const {

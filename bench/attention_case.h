@@ -15,7 +15,7 @@
 
 namespace heed {
 
-// Dense f32 tensors of N(0, 1) values.
+// Dense tensors of N(0, 1) values, of the problem's dtype.
 //
 // In decoding, each layer's keys and values are read once per token and are
 // long out of every cache when their turn comes again. So a case with one
@@ -49,9 +49,10 @@ class AttentionCase {
 
  private:
   NamedProblem named_;
-  size_t q_floats_, k_floats_, v_floats_, out_floats_;
+  size_t q_count_, k_count_, v_count_, out_count_;  // elements
+  size_t element_bytes_;
   size_t sets_;
-  Floats q_, k_, v_, out_;
+  Bytes q_, k_, v_, out_;
   std::set<std::pair<std::string, int>> verified_;
 };
 
@@ -92,7 +93,7 @@ class AttentionRun {
   int threads_;
   PlanPointer plan_;
   std::string plan_error_;
-  Floats workspace_;
+  Bytes workspace_;
   size_t workspace_bytes_ = 0;
   size_t next_set_ = 0;
 };

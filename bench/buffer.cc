@@ -11,9 +11,10 @@ namespace heed {
 
 void FreeDeleter::operator()(void* pointer) const { std::free(pointer); }
 
-Floats AllocateFloats(size_t count) {
+namespace {
+
+void* Allocate(size_t wanted) {
   constexpr size_t kHugePage = size_t{2} << 20;
-  const size_t wanted = count * sizeof(float);
   const size_t alignment = wanted < kHugePage ? 64 : kHugePage;
   // aligned_alloc wants a multiple of the alignment, and more than nothing.
   const size_t bytes = (wanted / alignment + 1) * alignment;
@@ -23,7 +24,17 @@ Floats AllocateFloats(size_t count) {
   // A hint; where huge pages are off the result is merely slower.
   if (alignment == kHugePage) madvise(pointer, bytes, MADV_HUGEPAGE);
 #endif
-  return Floats(static_cast<float*>(pointer));
+  return pointer;
+}
+
+}  // namespace
+
+Bytes AllocateBytes(size_t count) {
+  return Bytes(static_cast<char*>(Allocate(count)));
+}
+
+Floats AllocateFloats(size_t count) {
+  return Floats(static_cast<float*>(Allocate(count * sizeof(float))));
 }
 
 }  // namespace heed

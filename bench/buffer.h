@@ -1,4 +1,4 @@
-// A block of floats that the kernel may back with huge pages.
+// Blocks of memory that the kernel may back with huge pages.
 //
 // NumPy and PyTorch allocate large tensors on huge pages where the system
 // allows it; so do the benchmarks, for the tensors and for the read probe
@@ -14,10 +14,12 @@ namespace heed {
 struct FreeDeleter {
   void operator()(void* pointer) const;
 };
+using Bytes = std::unique_ptr<char[], FreeDeleter>;
 using Floats = std::unique_ptr<float[], FreeDeleter>;
 
-// `count` floats, not initialised, aligned to 64 bytes at least. Throws
+// `count` elements, not initialised, aligned to 64 bytes at least. Throw
 // std::bad_alloc.
+Bytes AllocateBytes(size_t count);
 Floats AllocateFloats(size_t count);
 
 }  // namespace heed

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "bench/git_commit.h"  // written by git_commit.cmake at each build
+#include "kernels/probe.h"
 #include "runtime/machine.h"
 
 namespace heed {
@@ -59,6 +60,7 @@ Provenance CollectProvenance(int argc, const char* const* argv) {
       {"version", heed_version()},
       {"commit", kGitCommit},
       {"compiler", CompilerName()},
+      {"highway", HighwayVersion()},
   };
 }
 

@@ -24,8 +24,27 @@ HWY_INLINE hn::Vec<D> LoadAs(D d, const float* p) {
 template <class D>
 HWY_INLINE hn::Vec<D> LoadAs(D d, const F16* p) {
   const hn::Rebind<uint16_t, D> d16;
+  const auto words = hn::LoadU(d16, &p->bits);
+#if HWY_TARGET == HWY_SCALAR || (HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2)
+  // No instruction here, and Highway's own code takes infinities and NaNs for
+  // numbers of the next exponent.
+  const hn::Rebind<int32_t, D> di;
+  const auto bits = hn::PromoteTo(di, words);
+  const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(di, 0x8000)));
+  const auto a = hn::ShiftLeft<13>(hn::And(bits, hn::Set(di, 0x7FFF)));
+  const auto normal = hn::Add(a, hn::Set(di, (127 - 15) << 23));
+  // Subnormals: the mantissa as that of 2^-14, less 2^-14, is exact.
+  const auto base = hn::Set(di, 0x38800000);
+  const auto small = hn::BitCast(
+      di, hn::Sub(hn::BitCast(d, hn::Or(a, base)), hn::BitCast(d, base)));
+  auto out = hn::IfThenElse(hn::Lt(a, hn::Set(di, 0x00800000)), small, normal);
+  out = hn::IfThenElse(hn::Lt(a, hn::Set(di, 0x0F800000)), out,
+                       hn::Or(a, hn::Set(di, 0x7F800000)));
+  return hn::BitCast(d, hn::Or(out, sign));
+#else
   const hn::Rebind<hwy::float16_t, D> df16;
-  return hn::PromoteTo(d, hn::BitCast(df16, hn::LoadU(d16, &p->bits)));
+  return hn::PromoteTo(d, hn::BitCast(df16, words));
+#endif
 }
 template <class D>
 HWY_INLINE hn::Vec<D> LoadAs(D d, const BF16* p) {

@@ -76,8 +76,8 @@ struct Block {
   int64_t end_key;    // causal: offset + 1; kNoBound: to len_k
   float q_scale;      // scale * log2(e), rounded once to float
   Tile tile;
-  // Pack::kCall: the kv head's copies, each Kernels::packed_bytes, aligned to
-  // 64; else null.
+  // Pack::kCall: the kv head's copies, each Kernels::packed_.._bytes, aligned
+  // to 64; else null.
   float* packed_k;
   float* packed_v;
   void* scratch;  // Kernels::scratch_bytes(...) bytes, aligned to 64; contents
@@ -104,7 +104,7 @@ struct Kernels {
   size_t (*packed_k_bytes)(size_t len_k, size_t dim_qk);
   size_t (*packed_v_bytes)(size_t len_k, size_t dim_v);
   // Copies keys [key_begin, key_end) to packed_k and packed_v, those that are
-  // not null.
+  // not null. key_begin is a multiple of kChunk.
   void (*pack)(const Block& block, size_t key_begin, size_t key_end);
   // Runs one task. Writes rows * dim_v elements of out (and rows of lse),
   // nothing else.

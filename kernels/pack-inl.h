@@ -38,14 +38,18 @@ HWY_INLINE void Transpose4(D d, V r0, V r1, V r2, V r3, V& c0, V& c1, V& c2,
 }
 #endif
 
-// Four rows of q, element i of row r to out[i * panel + r], times scale.
-//   rows: four pointers to [dim]    out: [dim, panel] at the first of the four
-//   rows
-HWY_INLINE void PackFourRows(const float* const* rows, size_t dim, float scale,
-                             size_t panel, float* HWY_RESTRICT out) {
+// Rows of q that are transposed together, within vectors of 128 bits. (Eight
+// rows in 256 bits halve the stores and won nothing: at T 128 packing waits for
+// q. Touching q eight rows ahead lost 0.6 points.)
+constexpr size_t kPackRows = HWY_TARGET == HWY_SCALAR ? 1 : 4;
+
+// kPackRows rows of q, element i of row r to out[i * panel + r], times scale.
+//   rows: pointers to [dim]    out: [dim, panel] at the first of the rows
+HWY_INLINE void PackRows(const float* const* rows, size_t dim, float scale,
+                         size_t panel, float* HWY_RESTRICT out) {
   size_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<float, 4> d;
+  const hn::FixedTag<float, kPackRows> d;
   const auto factor = hn::Set(d, scale);
   for (; i + 4 <= dim; i += 4) {
     auto c0 = hn::Zero(d), c1 = c0, c2 = c0, c3 = c0;
@@ -59,7 +63,9 @@ HWY_INLINE void PackFourRows(const float* const* rows, size_t dim, float scale,
   }
 #endif
   for (; i < dim; ++i) {
-    for (size_t r = 0; r < 4; ++r) out[i * panel + r] = rows[r][i] * scale;
+    for (size_t r = 0; r < kPackRows; ++r) {
+      out[i * panel + r] = rows[r][i] * scale;
+    }
   }
 }
 
@@ -82,7 +88,7 @@ HWY_INLINE const float* AsFloats(const T* row, size_t dim, float* stage) {
 
 // Rows [0, rows) of a block to panels [rows_padded / panel, dim, panel];
 // padding rows are 0.
-//   stage [4, dim]: room to widen 16-bit rows
+//   stage [kPackRows, dim]: room to widen 16-bit rows
 template <class T>
 HWY_NOINLINE void PackQ(const Block& b, size_t rows_padded,
                         float* HWY_RESTRICT stage, float* HWY_RESTRICT out) {
@@ -94,10 +100,10 @@ HWY_NOINLINE void PackQ(const Block& b, size_t rows_padded,
       static_cast<const T*>(b.q) +
       static_cast<int64_t>(b.row_begin / b.group) * b.q_stride_token;
   size_t head = b.row_begin % b.group;
-  const float* four[4] = {nullptr, nullptr, nullptr, nullptr};
+  const float* rows[kPackRows] = {};
   size_t waiting = 0;
   for (size_t r = 0; r < b.rows; ++r) {
-    four[waiting] =
+    rows[waiting] =
         AsFloats(token + static_cast<int64_t>(head) * b.q_stride_head, dim,
                  stage + waiting * dim);
     ++waiting;
@@ -105,19 +111,16 @@ HWY_NOINLINE void PackQ(const Block& b, size_t rows_padded,
       head = 0;
       token += b.q_stride_token;
     }
-    // A panel of fewer than four rows (one lane) is packed row by row.
+    // A panel is a multiple of kPackRows, so these rows lie in one.
     const size_t first = r + 1 - waiting;
-    if (waiting == 4 && first % panel + 4 <= panel) {
-      PackFourRows(four, dim, b.q_scale, panel,
-                   out + first / panel * panel * dim + first % panel);
+    float* HWY_RESTRICT to = out + first / panel * panel * dim + first % panel;
+    if (waiting == kPackRows) {
+      PackRows(rows, dim, b.q_scale, panel, to);
       waiting = 0;
-    } else if (waiting == 4 || r + 1 == b.rows) {
+    } else if (r + 1 == b.rows) {
       for (size_t w = 0; w < waiting; ++w) {
-        PackOneRow(
-            four[w], dim, b.q_scale, panel,
-            out + (first + w) / panel * panel * dim + (first + w) % panel);
+        PackOneRow(rows[w], dim, b.q_scale, panel, to + w);
       }
-      waiting = 0;
     }
   }
   for (size_t r = b.rows; r < rows_padded; ++r) {
@@ -137,20 +140,18 @@ HWY_NOINLINE void PackK(const T* k, int64_t stride, size_t keys, size_t dim,
   }
 }
 
-// Keys [0, keys) of v to column tiles, as keys first_key and on of a copy that
-// has room for key_room: the tile of vectors [c, c + vecs) is [key_room, vecs *
-// lanes] at out + c * lanes * key_room. Columns beyond dim in the last vector
-// are 0.
+// Keys [0, keys) of v to column tiles of room keys: the tile of vectors
+// [c, c + vecs) is [room, vecs * lanes] at out + c * lanes * room. Columns
+// beyond dim in the last vector are 0.
 template <class T>
 HWY_NOINLINE void PackV(const T* v, int64_t stride, size_t keys, size_t dim,
-                        size_t key_room, size_t first_key,
-                        float* HWY_RESTRICT out) {
+                        size_t room, float* HWY_RESTRICT out) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
   const size_t vecs = (dim + lanes - 1) / lanes;
   for (size_t c = 0; c < vecs;) {
     const size_t tile = c == 0 ? FirstColumnTileVecs(vecs) : 2;
-    float* HWY_RESTRICT to = out + (c * key_room + first_key * tile) * lanes;
+    float* HWY_RESTRICT to = out + c * lanes * room;
     const T* from = v + c * lanes;
     const size_t columns = HWY_MIN(tile * lanes, dim - c * lanes);
     if (columns == 2 * lanes) {

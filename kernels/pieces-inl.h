@@ -66,7 +66,7 @@ inline double RunPiece(Piece piece, const Block& b, size_t times) {
       return static_cast<double>(b.rows) * static_cast<double>(b.dim_qk);
     case Piece::kPackV:
       for (size_t n = 0; n < times; ++n) {
-        PackV(v, b.v_stride, keys, b.dim_v, keys, 0, t.scratch + t.at.v);
+        PackV(v, b.v_stride, keys, b.dim_v, keys, t.scratch + t.at.v);
       }
       return static_cast<double>(keys) * static_cast<double>(b.dim_v);
   }

@@ -117,5 +117,13 @@ Probes GetProbes(int64_t target) {
 #endif
 }
 
+#define HEED_TEXT_OF(x) #x
+#define HEED_VERSION_OF(major, minor, patch) \
+  HEED_TEXT_OF(major) "." HEED_TEXT_OF(minor) "." HEED_TEXT_OF(patch)
+
+const char* HighwayVersion() {
+  return HEED_VERSION_OF(HWY_MAJOR, HWY_MINOR, HWY_PATCH);
+}
+
 }  // namespace heed
 #endif  // HWY_ONCE

@@ -31,6 +31,9 @@ constexpr size_t kCanaryFloats = 4096;
 // `target` is one of SupportedTargets().
 Probes GetProbes(int64_t target);
 
+// Of the Highway that heed was compiled with, e.g. "1.0.3".
+const char* HighwayVersion();
+
 }  // namespace heed
 
 #endif  // HEED_KERNELS_PROBE_H_

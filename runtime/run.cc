@@ -24,9 +24,8 @@ struct Run {
   alignas(64) std::atomic<size_t> next{0};
 };
 
-// Keys that a worker copies in one go: enough to be worth the counter, few
-// enough to share.
-constexpr size_t kPackKeys = 512;
+// Keys that a worker copies in one go: what Kernels::pack asks for, a chunk.
+constexpr size_t kPackKeys = kChunk;
 
 // Where a query token's visible keys end, relative to the token. Cut to
 // [-len_q, len_k]: beyond it every token sees no key, or all of them, and the

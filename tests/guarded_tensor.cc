@@ -10,8 +10,10 @@ constexpr int64_t kGuardElements = 300;
 
 }  // namespace
 
-GuardedTensor::GuardedTensor(std::array<int64_t, 4> extents,
-                             std::array<int64_t, 3> strides, float guard)
+template <typename T>
+BasicGuardedTensor<T>::BasicGuardedTensor(std::array<int64_t, 4> extents,
+                                          std::array<int64_t, 3> strides,
+                                          T guard)
     : extents_(extents), strides_(strides), guard_(guard) {
   int64_t lowest = 0, highest = extents[3];
   for (int axis = 0; axis < 3; ++axis) {
@@ -24,26 +26,31 @@ GuardedTensor::GuardedTensor(std::array<int64_t, 4> extents,
                  guard);
 }
 
-int64_t GuardedTensor::Index(int64_t batch, int64_t head, int64_t token,
-                             int64_t dim) const {
+template <typename T>
+int64_t BasicGuardedTensor<T>::Index(int64_t batch, int64_t head, int64_t token,
+                                     int64_t dim) const {
   return origin_ + batch * strides_[0] + head * strides_[1] +
          token * strides_[2] + dim;
 }
 
-float& GuardedTensor::At(int64_t batch, int64_t head, int64_t token,
-                         int64_t dim) {
+template <typename T>
+T& BasicGuardedTensor<T>::At(int64_t batch, int64_t head, int64_t token,
+                             int64_t dim) {
   return buffer_[Index(batch, head, token, dim)];
 }
 
-heed_input GuardedTensor::Input() const {
+template <typename T>
+heed_input BasicGuardedTensor<T>::Input() const {
   return {buffer_.data() + origin_, strides_[0], strides_[1], strides_[2], 1};
 }
 
-heed_output GuardedTensor::Output() {
+template <typename T>
+heed_output BasicGuardedTensor<T>::Output() {
   return {buffer_.data() + origin_, strides_[0], strides_[1], strides_[2], 1};
 }
 
-void GuardedTensor::Set(const std::vector<float>& dense) {
+template <typename T>
+void BasicGuardedTensor<T>::Set(const std::vector<T>& dense) {
   size_t i = 0;
   for (int64_t b = 0; b < extents_[0]; ++b) {
     for (int64_t h = 0; h < extents_[1]; ++h) {
@@ -54,8 +61,9 @@ void GuardedTensor::Set(const std::vector<float>& dense) {
   }
 }
 
-std::vector<float> GuardedTensor::Dense() {
-  std::vector<float> dense;
+template <typename T>
+std::vector<T> BasicGuardedTensor<T>::Dense() {
+  std::vector<T> dense;
   for (int64_t b = 0; b < extents_[0]; ++b) {
     for (int64_t h = 0; h < extents_[1]; ++h) {
       for (int64_t t = 0; t < extents_[2]; ++t) {
@@ -68,7 +76,8 @@ std::vector<float> GuardedTensor::Dense() {
   return dense;
 }
 
-bool GuardedTensor::GuardsAreIntact() const {
+template <typename T>
+bool BasicGuardedTensor<T>::GuardsAreIntact() const {
   std::vector<bool> owned(buffer_.size(), false);
   for (int64_t b = 0; b < extents_[0]; ++b) {
     for (int64_t h = 0; h < extents_[1]; ++h) {
@@ -85,5 +94,8 @@ bool GuardedTensor::GuardsAreIntact() const {
   }
   return true;
 }
+
+template class BasicGuardedTensor<float>;
+template class BasicGuardedTensor<uint16_t>;
 
 }  // namespace heed::test

@@ -11,20 +11,21 @@
 
 namespace heed::test {
 
-class GuardedTensor {
+template <typename T>
+class BasicGuardedTensor {
  public:
   // `strides` of batch, head and token in elements, of any sign; the last
   // dimension is contiguous.
-  GuardedTensor(std::array<int64_t, 4> extents, std::array<int64_t, 3> strides,
-                float guard);
+  BasicGuardedTensor(std::array<int64_t, 4> extents,
+                     std::array<int64_t, 3> strides, T guard);
 
-  float& At(int64_t batch, int64_t head, int64_t token, int64_t dim);
+  T& At(int64_t batch, int64_t head, int64_t token, int64_t dim);
   heed_input Input() const;
   heed_output Output();
 
   // Copies a dense tensor in, or out.
-  void Set(const std::vector<float>& dense);
-  std::vector<float> Dense();
+  void Set(const std::vector<T>& dense);
+  std::vector<T> Dense();
 
   // Every byte outside the tensor is what it was made.
   bool GuardsAreIntact() const;
@@ -34,10 +35,14 @@ class GuardedTensor {
 
   std::array<int64_t, 4> extents_;
   std::array<int64_t, 3> strides_;
-  float guard_;
+  T guard_;
   int64_t origin_ = 0;  // of element (0, 0, 0, 0)
-  std::vector<float> buffer_;
+  std::vector<T> buffer_;
 };
+
+// These two types only.
+using GuardedTensor = BasicGuardedTensor<float>;
+using GuardedWords = BasicGuardedTensor<uint16_t>;
 
 }  // namespace heed::test
 

@@ -1,8 +1,6 @@
 // Promises P6 and P9: tensors of any strides give the bits of dense ones, and
 // nothing outside the tensors is read or written.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "tests/attention_case.h"
+#include "tests/fenced_buffer.h"
 #include "tests/guarded_tensor.h"
 #include "tests/input_families.h"
 
@@ -161,33 +160,6 @@ TEST(Layout, StrideZeroBroadcastsAnInput) {
   }
 }
 
-// A buffer that ends, or begins, at a page that may not be touched.
-class FencedBuffer {
- public:
-  explicit FencedBuffer(const std::vector<float>& data, bool fence_after) {
-    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    const size_t bytes = data.size() * sizeof(float);
-    const size_t pages = (bytes + page - 1) / page * page;
-    size_ = pages + 2 * page;
-    base_ = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    EXPECT_NE(base_, MAP_FAILED);
-    char* inside = static_cast<char*>(base_) + page;
-    EXPECT_EQ(mprotect(inside, pages, PROT_READ | PROT_WRITE), 0);
-    data_ =
-        reinterpret_cast<float*>(fence_after ? inside + pages - bytes : inside);
-    std::memcpy(data_, data.data(), bytes);
-  }
-  ~FencedBuffer() { munmap(base_, size_); }
-  FencedBuffer(const FencedBuffer&) = delete;
-  FencedBuffer& operator=(const FencedBuffer&) = delete;
-  float* data() { return data_; }
-
- private:
-  void* base_;
-  size_t size_;
-  float* data_;
-};
-
 TEST(Layout, TensorsMayEndOrBeginAtANoAccessPage) {
   for (const bool fence_after : {true, false}) {
     for (const int64_t len_k : {1, 31, 33, 48, 70, 503}) {
@@ -199,8 +171,8 @@ TEST(Layout, TensorsMayEndOrBeginAtANoAccessPage) {
           const Result want = RunHeed(c, settings);
           Result got;
           heed_call call = DenseCall(c, &got);
-          FencedBuffer q(c.q, fence_after), k(c.k, fence_after);
-          FencedBuffer v(c.v, fence_after), out(got.out, fence_after);
+          FencedBuffer<float> q(c.q, fence_after), k(c.k, fence_after);
+          FencedBuffer<float> v(c.v, fence_after), out(got.out, fence_after);
           call.q.data = q.data();
           call.k.data = k.data();
           call.v.data = v.data();

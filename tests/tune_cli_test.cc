@@ -13,8 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "runtime/include/heed.h"
 #include "tune/npy.h"
 #include "tune/npy_header.h"
+#include "tune/storage.h"
 
 namespace heed {
 namespace {
@@ -70,21 +72,31 @@ class CliTest : public testing::Test {
   }
 
   void WriteTensor(const std::string& name, const std::vector<int64_t>& shape,
-                   uint64_t seed) const {
+                   uint64_t seed, int32_t dtype = HEED_F32) const {
     std::mt19937_64 random(seed);
     std::normal_distribution<float> normal;
     std::vector<float> data(static_cast<size_t>(NpyElementCount(shape)));
     for (float& x : data) x = normal(random);
     std::string why;
     StagedFile file;
-    ASSERT_TRUE(StageNpy(Path(name), shape, data.data(), &file, &why)) << why;
+    std::vector<uint16_t> words(data.size());
+    const void* elements = data.data();
+    if (dtype != HEED_F32) {
+      Narrow(dtype, data.data(), data.size(), words.data());
+      elements = words.data();
+    }
+    const NpyType type = dtype == HEED_F32   ? NpyType::kFloat32
+                         : dtype == HEED_F16 ? NpyType::kFloat16
+                                             : NpyType::kUint16;
+    ASSERT_TRUE(StageNpy(Path(name), type, shape, elements, &file, &why))
+        << why;
     ASSERT_TRUE(StagedFile::CommitAll({&file}, &why)) << why;
   }
 
-  void WriteInputs() const {
-    WriteTensor("q.npy", {2, 4, 37, 24}, 1);
-    WriteTensor("k.npy", {2, 2, 53, 24}, 2);
-    WriteTensor("v.npy", {2, 2, 53, 20}, 3);
+  void WriteInputs(int32_t dtype = HEED_F32) const {
+    WriteTensor("q.npy", {2, 4, 37, 24}, 1, dtype);
+    WriteTensor("k.npy", {2, 2, 53, 24}, 2, dtype);
+    WriteTensor("v.npy", {2, 2, 53, 20}, 3, dtype);
   }
 
   fs::path folder_;
@@ -105,7 +117,8 @@ TEST_F(CliTest, HelpAndVersion) {
   EXPECT_EQ(run.code, 0);
   for (const char* word :
        {"--q", "--k", "--v", "--out", "--lse", "--causal", "--causal-offset",
-        "--scale", "--threads", "--target", "--tile", "--check", "--json"}) {
+        "--scale", "--dtype", "bf16", "--threads", "--target", "--tile",
+        "--check", "--json"}) {
     EXPECT_NE(run.out.find(word), std::string::npos) << word;
   }
   const Result tune = Heed("tune --help");
@@ -170,6 +183,50 @@ TEST_F(CliTest, RunComputesAttention) {
     EXPECT_EQ(out.shape, (std::vector<int64_t>{2, 4, 37, 20}));
     EXPECT_EQ(lse.shape, (std::vector<int64_t>{2, 4, 37}));
   }
+}
+
+TEST_F(CliTest, RunTakesEveryDtype) {
+  const struct {
+    int32_t dtype;
+    const char* option;
+    NpyType type;
+    double tolerance;  // out is below 2
+  } rows[] = {{HEED_F32, "--dtype f32", NpyType::kFloat32, 1e-5},
+              {HEED_F16, "", NpyType::kFloat16, 0x1p-10},
+              {HEED_F16, "--dtype f16", NpyType::kFloat16, 0x1p-10},
+              {HEED_BF16, "--dtype bf16", NpyType::kUint16, 0x1p-7}};
+  for (const auto& row : rows) {
+    WriteInputs(row.dtype);
+    const Result result =
+        Heed(std::string(kRun) + "--lse l.npy --check --json " + row.option);
+    ASSERT_EQ(result.code, 0) << row.option << "\n" << result.err;
+    const Json json = Json::parse(result.out);
+    EXPECT_LT(json["max_abs_error"], row.tolerance) << row.option;
+    EXPECT_LT(json["max_abs_error_lse"], 1e-5) << row.option;
+    NpyTensor out, lse;
+    std::string why;
+    ASSERT_TRUE(ReadNpy(Path("o.npy"), 4, &out, &why)) << why;
+    ASSERT_TRUE(ReadNpy(Path("l.npy"), 3, &lse, &why)) << why;
+    EXPECT_EQ(out.type, row.type);
+    EXPECT_EQ(out.shape, (std::vector<int64_t>{2, 4, 37, 20}));
+    EXPECT_EQ(lse.type, NpyType::kFloat32);
+  }
+}
+
+TEST_F(CliTest, RunRefusesDtypesThatDoNotAgree) {
+  WriteInputs(HEED_BF16);
+  ExpectFailure(kRun, 1, "say --dtype bf16");
+  ExpectFailure(std::string(kRun) + "--dtype f16", 1,
+                "q.npy: uint16 elements; expected float16, as --dtype f16");
+  ExpectFailure(std::string(kRun) + "--dtype u2", 2, "u2");
+  WriteInputs(HEED_F16);
+  ExpectFailure(std::string(kRun) + "--dtype bf16", 1,
+                "q.npy: float16 elements; expected uint16");
+  WriteTensor("v.npy", {2, 2, 53, 20}, 3);
+  ExpectFailure(kRun, 1, "v.npy: float32 elements; expected float16, as q's");
+  WriteInputs();
+  WriteTensor("k.npy", {2, 2, 53, 24}, 2, HEED_BF16);
+  ExpectFailure(kRun, 1, "k.npy: uint16 elements; expected float32, as q's");
 }
 
 TEST_F(CliTest, RunPrintsOneLineWithProblemTimeAndTier) {
@@ -247,14 +304,20 @@ TEST_F(CliTest, DryRunWritesNothing) {
 
 TEST_F(CliTest, TuneWritesARecordThatInfoFinds) {
   // The shape is small enough for the slowest build.
-  const std::string shape = "b1_hq2_hkv2_q64_k64_d16_f32";
-  const Result tune = Heed("tune --budget 20s --effort quick --json --shapes " +
-                           shape + " --output records");
+  const std::vector<std::string> shapes = {"b1_hq2_hkv2_q64_k64_d16_f32",
+                                           "b1_hq2_hkv2_q64_k64_d16_f16",
+                                           "b1_hq2_hkv2_q64_k64_d16_bf16"};
+  const Result tune =
+      Heed("tune --budget 30s --effort quick --json --shapes " + shapes[0] +
+           "," + shapes[1] + "," + shapes[2] + " --output records");
   ASSERT_EQ(tune.code, 0) << tune.err;
   const Json report = Json::parse(tune.out);
   ASSERT_TRUE(fs::exists(folder_ / std::string(report["path"])));
-  ASSERT_EQ(report["shapes"].size(), 1u);
-  EXPECT_EQ(report["shapes"][0]["problem"], shape);
+  ASSERT_EQ(report["shapes"].size(), shapes.size());
+  ASSERT_EQ(report["record"]["entries"].size(), shapes.size());
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    EXPECT_EQ(report["shapes"][i]["problem"], shapes[i]);
+  }
   EXPECT_EQ(report["interrupted"], false);
   const Result info = Heed("info --json", "HEED_TUNE_PATH=records");
   ASSERT_EQ(info.code, 0) << info.err;

@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "runtime/problem.h"
 #include "tune/shapes.h"
+#include "tune/storage.h"
 
 namespace heed {
 namespace {
@@ -20,14 +22,25 @@ uint64_t Next(uint64_t* state) {
 // Four 16-bit uniforms summed and scaled to variance 1: near enough to normal
 // for timing, and without the logarithms of std::normal_distribution, which
 // matters where the time budget pays for it.
-void FillNormal(float* data, size_t count, uint64_t seed) {
+float NextNormal(uint64_t* state) {
   constexpr double kScale = 1.7320508 / 65536;  // sum of 4 has variance 1 / 3
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t bits = Next(&seed);
-    const double sum =
-        static_cast<double>((bits & 0xffff) + (bits >> 16 & 0xffff) +
-                            (bits >> 32 & 0xffff) + (bits >> 48));
-    data[i] = static_cast<float>((sum - 2 * 65535.0) * kScale);
+  const uint64_t bits = Next(state);
+  const double sum =
+      static_cast<double>((bits & 0xffff) + (bits >> 16 & 0xffff) +
+                          (bits >> 32 & 0xffff) + (bits >> 48));
+  return static_cast<float>((sum - 2 * 65535.0) * kScale);
+}
+
+// Fills `bytes` bytes with elements of the dtype.
+void FillNormal(int32_t dtype, char* data, size_t bytes, uint64_t seed) {
+  constexpr size_t kAtOnce = 1024;
+  float values[kAtOnce];
+  const auto element_bytes = static_cast<size_t>(ElementBytes(dtype));
+  const size_t count = bytes / element_bytes;
+  for (size_t i = 0; i < count; i += kAtOnce) {
+    const size_t part = std::min(kAtOnce, count - i);
+    std::generate_n(values, part, [&seed] { return NextNormal(&seed); });
+    Narrow(dtype, values, part, data + i * element_bytes);
   }
 }
 
@@ -35,14 +48,15 @@ size_t RoundUp(size_t value, size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-float* AllocateFloats(size_t count) {
-  return static_cast<float*>(
-      std::aligned_alloc(64, RoundUp(count * sizeof(float) + 1, 64)));
+char* AllocateBytes(size_t count) {
+  return static_cast<char*>(std::aligned_alloc(64, RoundUp(count + 1, 64)));
 }
 
-size_t TensorFloats(int64_t batch, int64_t heads, int64_t len, int64_t dim) {
+size_t TensorBytes(int64_t batch, int64_t heads, int64_t len, int64_t dim,
+                   int64_t element_bytes) {
   // Tensors begin at multiples of 64 bytes.
-  return RoundUp(static_cast<size_t>(batch * heads * len * dim), 16);
+  return RoundUp(static_cast<size_t>(batch * heads * len * dim * element_bytes),
+                 64);
 }
 
 }  // namespace
@@ -57,29 +71,30 @@ heed_tile PublicTile(const Tile& tile) {
   return result;
 }
 
-void AttentionTensors::Free::operator()(float* p) const { std::free(p); }
+void AttentionTensors::Free::operator()(char* p) const { std::free(p); }
 
 std::unique_ptr<AttentionTensors> AttentionTensors::Create(
     const heed_problem& p, uint64_t seed, std::string* why) {
   std::unique_ptr<AttentionTensors> t(new AttentionTensors);
-  t->q_floats_ = TensorFloats(p.batch, p.heads_q, p.len_q, p.dim_qk);
-  t->k_floats_ = TensorFloats(p.batch, p.heads_kv, p.len_k, p.dim_qk);
-  const size_t v_floats = TensorFloats(p.batch, p.heads_kv, p.len_k, p.dim_v);
-  t->out_floats_ = TensorFloats(p.batch, p.heads_q, p.len_q, p.dim_v);
-  t->result_floats_ =
-      t->out_floats_ + TensorFloats(p.batch, p.heads_q, p.len_q, 1);
-  const size_t inputs = t->q_floats_ + t->k_floats_ + v_floats;
-  t->data_.reset(AllocateFloats(inputs));
-  t->results_.reset(AllocateFloats(2 * t->result_floats_));
+  const int64_t size = ElementBytes(p.dtype);
+  t->q_bytes_ = TensorBytes(p.batch, p.heads_q, p.len_q, p.dim_qk, size);
+  t->k_bytes_ = TensorBytes(p.batch, p.heads_kv, p.len_k, p.dim_qk, size);
+  const size_t v_bytes =
+      TensorBytes(p.batch, p.heads_kv, p.len_k, p.dim_v, size);
+  t->out_bytes_ = TensorBytes(p.batch, p.heads_q, p.len_q, p.dim_v, size);
+  t->result_bytes_ = t->out_bytes_ +
+                     TensorBytes(p.batch, p.heads_q, p.len_q, 1, sizeof(float));
+  const size_t inputs = t->q_bytes_ + t->k_bytes_ + v_bytes;
+  t->data_.reset(AllocateBytes(inputs));
+  t->results_.reset(AllocateBytes(2 * t->result_bytes_));
   if (t->data_ == nullptr || t->results_ == nullptr) {
-    *why = "no memory for " +
-           std::to_string((inputs + 2 * t->result_floats_) * sizeof(float)) +
+    *why = "no memory for " + std::to_string(inputs + 2 * t->result_bytes_) +
            " bytes of tensors";
     return nullptr;
   }
-  FillNormal(t->data_.get(), inputs, seed);
+  FillNormal(p.dtype, t->data_.get(), inputs, seed);
   // Touched now, so that no page fault falls into a sample.
-  std::fill_n(t->results_.get(), 2 * t->result_floats_, 0.0f);
+  std::memset(t->results_.get(), 0, 2 * t->result_bytes_);
   return t;
 }
 
@@ -165,8 +180,8 @@ bool AttentionWork::Add(const Tile& tile, std::string* why) {
   }
   const size_t rows =
       static_cast<size_t>(problem_.batch * problem_.heads_q * problem_.len_q);
-  const size_t out_bytes =
-      rows * static_cast<size_t>(problem_.dim_v) * sizeof(float);
+  const size_t out_bytes = rows * static_cast<size_t>(problem_.dim_v) *
+                           static_cast<size_t>(ElementBytes(problem_.dtype));
   if (std::memcmp(tensors_->out(0), tensors_->out(result_set), out_bytes) !=
           0 ||
       std::memcmp(tensors_->lse(0), tensors_->lse(result_set),

@@ -29,21 +29,24 @@ class AttentionTensors {
   static std::unique_ptr<AttentionTensors> Create(const heed_problem& problem,
                                                   uint64_t seed,
                                                   std::string* why);
-  float* q() { return data_.get(); }
-  float* k() { return q() + q_floats_; }
-  float* v() { return k() + k_floats_; }
+  // Of the problem's dtype.
+  const void* q() const { return data_.get(); }
+  const void* k() const { return data_.get() + q_bytes_; }
+  const void* v() const { return data_.get() + q_bytes_ + k_bytes_; }
   // Two sets of results, to compare.
-  float* out(int set) { return results_.get() + set * result_floats_; }
-  float* lse(int set) { return out(set) + out_floats_; }
+  void* out(int set) { return results_.get() + set * result_bytes_; }
+  void* lse(int set) {
+    return results_.get() + set * result_bytes_ + out_bytes_;
+  }
 
  private:
   struct Free {
-    void operator()(float* p) const;
+    void operator()(char* p) const;
   };
   AttentionTensors() = default;
 
-  std::unique_ptr<float[], Free> data_, results_;
-  size_t q_floats_ = 0, k_floats_ = 0, out_floats_ = 0, result_floats_ = 0;
+  std::unique_ptr<char[], Free> data_, results_;
+  size_t q_bytes_ = 0, k_bytes_ = 0, out_bytes_ = 0, result_bytes_ = 0;
 };
 
 struct WorkOptions {

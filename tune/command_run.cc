@@ -12,6 +12,7 @@
 #include "tune/peaks.h"
 #include "tune/reference.h"
 #include "tune/statistics.h"
+#include "tune/storage.h"
 #include "tune/tile_option.h"
 
 namespace heed {
@@ -26,6 +27,7 @@ struct RunOptions {
   double scale = 1;
   int threads = 0;
   int repeat = 1;
+  std::string dtype;  // empty = what q's file says
   std::string target;
   std::string tile;
   bool check = false, json = false;
@@ -34,6 +36,20 @@ struct RunOptions {
 struct Inputs {
   NpyTensor q, k, v;
 };
+
+struct Outputs {
+  NpyTensor out;
+  std::vector<float> lse;
+};
+
+// How a dtype is called on the command line and stored in files.
+const struct {
+  int32_t dtype;
+  const char* name;
+  NpyType type;
+} kDtypes[] = {{HEED_F32, "f32", NpyType::kFloat32},
+               {HEED_F16, "f16", NpyType::kFloat16},
+               {HEED_BF16, "bf16", NpyType::kUint16}};
 
 struct PlanDestroyer {
   void operator()(heed_plan* plan) const { heed_plan_destroy(plan); }
@@ -50,6 +66,38 @@ bool ReadInputs(const RunOptions& options, Inputs* inputs, std::string* why) {
          ReadNpy(options.v, 4, &inputs->v, why);
 }
 
+// All three files hold the same type: the one that --dtype names, else q's.
+bool FindDtype(const RunOptions& options, const Inputs& inputs, int32_t* dtype,
+               std::string* why) {
+  NpyType type = inputs.q.type;
+  if (options.dtype.empty() && type == NpyType::kUint16) {
+    *why = fmt::format(
+        "{}: uint16 elements; if they are bfloat16, say --dtype bf16",
+        options.q);
+    return false;
+  }
+  for (const auto& known : kDtypes) {
+    if (options.dtype == known.name) type = known.type;
+  }
+  for (const auto& known : kDtypes) {
+    if (type == known.type) *dtype = known.dtype;
+  }
+  const struct {
+    const std::string& path;
+    const NpyTensor& tensor;
+  } files[] = {
+      {options.q, inputs.q}, {options.k, inputs.k}, {options.v, inputs.v}};
+  for (const auto& file : files) {
+    if (file.tensor.type == type) continue;
+    *why =
+        fmt::format("{}: {} elements; expected {}, as {}", file.path,
+                    NpyTypeName(file.tensor.type), NpyTypeName(type),
+                    options.dtype.empty() ? "q's" : "--dtype " + options.dtype);
+    return false;
+  }
+  return true;
+}
+
 // The dimension `axis` of the tensor in `path` must be what another tensor
 // says.
 bool Agree(const std::string& path, const NpyTensor& tensor, size_t axis,
@@ -64,7 +112,9 @@ bool MakeProblem(const RunOptions& options, const Inputs& inputs,
                  heed_problem* problem, std::string* why) {
   const auto& q = inputs.q.shape;
   const auto& k = inputs.k.shape;
-  if (!Agree(options.k, inputs.k, 0, q[0], "q's batch", why) ||
+  int32_t dtype = 0;
+  if (!FindDtype(options, inputs, &dtype, why) ||
+      !Agree(options.k, inputs.k, 0, q[0], "q's batch", why) ||
       !Agree(options.k, inputs.k, 3, q[3], "q's head width", why) ||
       !Agree(options.v, inputs.v, 0, q[0], "q's batch", why) ||
       !Agree(options.v, inputs.v, 1, k[1], "k's heads", why) ||
@@ -79,7 +129,7 @@ bool MakeProblem(const RunOptions& options, const Inputs& inputs,
   problem->heads_kv = k[1];
   problem->len_k = k[2];
   problem->dim_v = inputs.v.shape[3];
-  problem->dtype = HEED_F32;
+  problem->dtype = dtype;
   problem->causal = HEED_CAUSAL_NONE;
   if (options.causal == "top_left") problem->causal = HEED_CAUSAL_TOP_LEFT;
   if (options.causal == "bottom_right") {
@@ -115,12 +165,13 @@ bool MakePlan(const RunOptions& options, const heed_problem& problem,
 
 // Runs `repeat` times; the median of the seconds.
 bool Execute(const RunOptions& options, const heed_problem& p,
-             const heed_plan* plan, const Inputs& inputs,
-             std::vector<float>* out, std::vector<float>* lse, double* seconds,
-             std::string* why) {
+             const heed_plan* plan, const Inputs& inputs, Outputs* outputs,
+             double* seconds, std::string* why) {
   const size_t rows = static_cast<size_t>(p.batch * p.heads_q * p.len_q);
-  out->resize(rows * static_cast<size_t>(p.dim_v));
-  lse->resize(rows);
+  outputs->out.type = inputs.q.type;
+  outputs->out.shape = {p.batch, p.heads_q, p.len_q, p.dim_v};
+  outputs->out.Resize(rows * static_cast<size_t>(p.dim_v));
+  outputs->lse.resize(rows);
   const size_t bytes = (heed_plan_workspace_size(plan) + 63) / 64 * 64;
   const std::unique_ptr<void, BytesFree> workspace(
       bytes == 0 ? nullptr : std::aligned_alloc(64, bytes));
@@ -130,13 +181,13 @@ bool Execute(const RunOptions& options, const heed_problem& p,
   }
   heed_call call;
   heed_call_init(&call);
-  call.q = heed_dense_input(inputs.q.data.data(), p.heads_q, p.len_q, p.dim_qk);
-  call.k =
-      heed_dense_input(inputs.k.data.data(), p.heads_kv, p.len_k, p.dim_qk);
-  call.v = heed_dense_input(inputs.v.data.data(), p.heads_kv, p.len_k, p.dim_v);
-  call.out = heed_dense_output(out->data(), p.heads_q, p.len_q, p.dim_v);
+  call.q = heed_dense_input(inputs.q.elements(), p.heads_q, p.len_q, p.dim_qk);
+  call.k = heed_dense_input(inputs.k.elements(), p.heads_kv, p.len_k, p.dim_qk);
+  call.v = heed_dense_input(inputs.v.elements(), p.heads_kv, p.len_k, p.dim_v);
+  call.out =
+      heed_dense_output(outputs->out.elements(), p.heads_q, p.len_q, p.dim_v);
   if (!options.lse.empty() || options.check) {
-    call.lse = heed_dense_output(lse->data(), p.heads_q, p.len_q, 1);
+    call.lse = heed_dense_output(outputs->lse.data(), p.heads_q, p.len_q, 1);
   }
   call.causal_offset = options.causal_offset;
   call.workspace = workspace.get();
@@ -156,15 +207,37 @@ bool Execute(const RunOptions& options, const heed_problem& p,
 
 // Both files or none.
 bool WriteResults(const RunOptions& options, const heed_problem& p,
-                  const std::vector<float>& out, const std::vector<float>& lse,
-                  std::string* why) {
+                  const Outputs& outputs, std::string* why) {
   StagedFile out_file, lse_file;
-  return StageNpy(options.out, {p.batch, p.heads_q, p.len_q, p.dim_v},
-                  out.data(), &out_file, why) &&
+  const NpyTensor& out = outputs.out;
+  return StageNpy(options.out, out.type, out.shape, out.elements(), &out_file,
+                  why) &&
          (options.lse.empty() ||
-          StageNpy(options.lse, {p.batch, p.heads_q, p.len_q}, lse.data(),
-                   &lse_file, why)) &&
+          StageNpy(options.lse, NpyType::kFloat32,
+                   {p.batch, p.heads_q, p.len_q}, outputs.lse.data(), &lse_file,
+                   why)) &&
          StagedFile::CommitAll({&out_file, &lse_file}, why);
+}
+
+// The tensor as floats, which `widened` holds if it did not store them.
+const float* AsFloats(int32_t dtype, const NpyTensor& tensor,
+                      std::vector<float>* widened) {
+  if (dtype == HEED_F32) return tensor.data.data();
+  widened->resize(tensor.words.size());
+  Widen(dtype, tensor.words.data(), tensor.words.size(), widened->data());
+  return widened->data();
+}
+
+ReferenceError Check(const RunOptions& options, const heed_problem& problem,
+                     const Inputs& inputs, const Outputs& outputs) {
+  std::vector<float> q, k, v, out;
+  const int32_t dtype = problem.dtype;
+  const ReferenceInputs reference{
+      AsFloats(dtype, inputs.q, &q), AsFloats(dtype, inputs.k, &k),
+      AsFloats(dtype, inputs.v, &v), options.causal_offset};
+  return CompareWithReference(problem, reference,
+                              AsFloats(dtype, outputs.out, &out),
+                              outputs.lse.data());
 }
 
 std::string Describe(const heed_plan* plan) {
@@ -204,7 +277,7 @@ int RunRun(const RunOptions& options) {
   Inputs inputs;
   heed_problem problem;
   Plan plan;
-  std::vector<float> out, lse;
+  Outputs outputs;
   double seconds = 0;
   if (!options.lse.empty() && options.lse == options.out) {
     FailCommand("run", "--lse and --out name the same file");
@@ -213,18 +286,13 @@ int RunRun(const RunOptions& options) {
   if (!ReadInputs(options, &inputs, &why) ||
       !MakeProblem(options, inputs, &problem, &why) ||
       !MakePlan(options, problem, &plan, &why) ||
-      !Execute(options, problem, plan.get(), inputs, &out, &lse, &seconds,
+      !Execute(options, problem, plan.get(), inputs, &outputs, &seconds,
                &why)) {
     return FailCommand("run", why);
   }
   ReferenceError error;
-  if (options.check) {
-    const ReferenceInputs reference{inputs.q.data.data(), inputs.k.data.data(),
-                                    inputs.v.data.data(),
-                                    options.causal_offset};
-    error = CompareWithReference(problem, reference, out.data(), lse.data());
-  }
-  if (!WriteResults(options, problem, out, lse, &why)) {
+  if (options.check) error = Check(options, problem, inputs, outputs);
+  if (!WriteResults(options, problem, outputs, &why)) {
     return FailCommand("run", why);
   }
   Print(options, plan.get(), seconds, error);
@@ -237,7 +305,9 @@ void AddRunCommand(CLI::App* app, Action* action) {
   const auto options = std::make_shared<RunOptions>();
   CLI::App* run = app->add_subcommand(
       "run",
-      "Compute attention on .npy files: float32, little endian, C order, 4 "
+      "Compute attention on .npy files: float32, float16, or bfloat16 stored "
+      "as "
+      "uint16 (--dtype bf16), all three alike; little endian, C order, 4 "
       "dimensions (batch, heads, tokens, width). Prints one line: the problem, "
       "the plan and the time");
   run->add_option("--q", options->q, "Queries, (B, Hq, Tq, D)")
@@ -250,14 +320,22 @@ void AddRunCommand(CLI::App* app, Action* action) {
   run->add_option("--v", options->v, "Values, (B, Hkv, Tk, Dv)")
       ->required()
       ->type_name("FILE");
-  run->add_option("--out", options->out,
-                  "Where the result goes, (B, Hq, Tq, Dv); written whole or "
-                  "not at all")
+  run->add_option(
+         "--out", options->out,
+         "Where the result goes, (B, Hq, Tq, Dv), of the inputs' type; "
+         "written whole or not at all")
       ->required()
       ->type_name("FILE");
   run->add_option("--lse", options->lse,
-                  "Where the logarithms of the rows' sums go, (B, Hq, Tq)")
+                  "Where the logarithms of the rows' sums go, (B, Hq, Tq), "
+                  "always float32")
       ->type_name("FILE");
+  run->add_option("--dtype", options->dtype,
+                  "Type of q, k, v and out: f32 (float32), f16 (float16) or "
+                  "bf16 (stored as uint16, which is never taken for bf16 "
+                  "unasked). Default: what the files say")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
+      ->type_name("TYPE");
   CLI::Option* causal =
       run->add_option("--causal", options->causal,
                       "Which keys a query sees: none = all; top_left = key j "
@@ -295,8 +373,9 @@ void AddRunCommand(CLI::App* app, Action* action) {
       ->type_name("N")
       ->capture_default_str();
   run->add_flag("--check", options->check,
-                "Compare with a reference in double precision (slow, one "
-                "thread) and print the largest absolute error");
+                "Compare with a reference in double precision on the same "
+                "inputs (slow, one thread) and print the largest absolute "
+                "error; with f16 and bf16 that includes the rounding of out");
   run->add_flag("--json", options->json, "Print JSON");
   run->callback(
       [options, action] { *action = [options] { return RunRun(*options); }; });

@@ -85,14 +85,12 @@ TuneOptions OptionsOf(const TuneCommand& command, const Machine& machine) {
   return options;
 }
 
-bool OpenMachine(TuneMachine* machine, std::string* why) {
-  machine->machine = ThisMachine();
-  if (FindTarget(nullptr, DType::kF32, &machine->kernels) != HEED_OK) {
-    *why = heed_last_error();
-    return false;
-  }
-  machine->probes = GetProbes(RunnableTargets().front());
-  return true;
+TuneMachine OpenMachine() {
+  TuneMachine machine;
+  machine.machine = ThisMachine();
+  machine.target = RunnableTargets().front();
+  machine.probes = GetProbes(machine.target);
+  return machine;
 }
 
 // Fails now rather than after minutes: the folder can be written, and a record
@@ -128,12 +126,12 @@ void DryRun(const TuneOptions& options, const TuneCommand& command,
   fmt::print("{:<22} {:>6} {:>8}  {:<24} {}\n", "shape", "tiles", "wanted",
              "default tile", "problem");
   for (const NamedProblem& shape : options.shapes) {
-    const Tile tile = ModelTile(shape.problem, machine.kernels, machine.machine,
-                                options.threads);
-    const size_t tiles =
-        TileCandidates(shape.problem, machine.kernels, machine.machine, tile,
-                       options.effort.candidates)
-            .size();
+    const Kernels kernels = KernelsFor(machine, shape.problem);
+    const Tile tile =
+        ModelTile(shape.problem, kernels, machine.machine, options.threads);
+    const size_t tiles = TileCandidates(shape.problem, kernels, machine.machine,
+                                        tile, options.effort.candidates)
+                             .size();
     const double wanted =
         WantedSeconds(shape.problem, options.effort, machine.peaks);
     sum += wanted;
@@ -152,7 +150,7 @@ void PrintBanner(std::FILE* stream, const TuneOptions& options,
   const Machine& m = machine.machine;
   fmt::print(
       stream, "heed {} on {} ({}, {} threads, caches {}+{} KB from {})\n",
-      heed_version(), MachineKey(m), machine.kernels.target, options.threads,
+      heed_version(), MachineKey(m), machine.probes.target, options.threads,
       m.l1d.bytes >> 10, m.l2.bytes >> 10, m.cache_source);
   fmt::print(stream, "{} shapes, effort {}, at most {}\n",
              options.shapes.size(), options.effort.name,
@@ -244,9 +242,8 @@ int Measure(const TuneOptions& options, const TuneCommand& command,
 
 int RunTune(const TuneCommand& command) {
   const double start = MonotonicSeconds();
-  TuneMachine machine;
+  TuneMachine machine = OpenMachine();
   std::string why;
-  if (!OpenMachine(&machine, &why)) return FailCommand("tune", why);
   const TuneOptions options = OptionsOf(command, machine.machine);
   if (command.dry_run) {
     machine.peaks =

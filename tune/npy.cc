@@ -21,18 +21,32 @@ struct Close {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-// Which dtype it is, if it is not the one that is read.
-std::string WhyNotF32(const std::string& descr) {
+const struct {
+  NpyType type;
+  const char* descr;
+  const char* name;
+  size_t bytes;
+} kTypes[] = {{NpyType::kFloat32, "<f4", "float32", 4},
+              {NpyType::kFloat16, "<f2", "float16", 2},
+              {NpyType::kUint16, "<u2", "uint16", 2}};
+
+// '=' is "this machine's order", which is little.
+bool FindType(const std::string& descr, NpyType* type) {
+  for (const auto& known : kTypes) {
+    const std::string native = std::string("=") + (known.descr + 1);
+    if (descr != known.descr && descr != native) continue;
+    *type = known.type;
+    return true;
+  }
+  return false;
+}
+
+// Which dtype it is, if it is none of those that are read.
+std::string WhyNotRead(const std::string& descr) {
   if (descr.empty()) return "an empty dtype";
   if (descr[0] == '>') return "big-endian data (dtype '" + descr + "')";
-  const std::string kind = descr.substr(1);
-  if (descr[0] == '|' && kind == "O") return "object dtype (Python pickles)";
-  if (kind == "f2") return "float16 is not supported yet (expected '<f4')";
-  if (kind == "u2") {
-    return "uint16, which stands for bfloat16, is not supported yet (expected "
-           "'<f4')";
-  }
-  return "dtype '" + descr + "' (expected '<f4')";
+  if (descr == "|O") return "object dtype (Python pickles)";
+  return "dtype '" + descr + "' (expected '<f4', '<f2', or '<u2' for bfloat16)";
 }
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
@@ -58,11 +72,11 @@ bool Read(std::FILE* file, size_t rank, NpyTensor* tensor, std::string* why) {
   head.resize(std::fread(&head[0], 1, head.size(), file));
   NpyHeader header;
   if (!ParseNpyHeader(head, &header, why)) return false;
-  // '=' is "this machine's order", which is little.
-  if (header.descr != "<f4" && header.descr != "=f4") {
-    *why = WhyNotF32(header.descr);
+  if (!FindType(header.descr, &tensor->type)) {
+    *why = WhyNotRead(header.descr);
     return false;
   }
+  const size_t element_bytes = kTypes[static_cast<size_t>(tensor->type)].bytes;
   if (header.fortran_order) {
     *why = "Fortran order (expected C order: numpy.ascontiguousarray)";
     return false;
@@ -77,7 +91,7 @@ bool Read(std::FILE* file, size_t rank, NpyTensor* tensor, std::string* why) {
     *why = "shape " + ShapeText(header.shape) + " overflows";
     return false;
   }
-  const int64_t want_bytes = count * 4;
+  const int64_t want_bytes = count * static_cast<int64_t>(element_bytes);
   const int64_t have_bytes =
       file_bytes - static_cast<int64_t>(header.header_bytes);
   if (have_bytes != want_bytes) {
@@ -93,9 +107,10 @@ bool Read(std::FILE* file, size_t rank, NpyTensor* tensor, std::string* why) {
     return false;
   }
   tensor->shape = header.shape;
-  tensor->data.resize(static_cast<size_t>(count));
-  if (count != 0 && std::fread(tensor->data.data(), 4, tensor->data.size(),
-                               file) != tensor->data.size()) {
+  const auto elements = static_cast<size_t>(count);
+  tensor->Resize(elements);
+  if (count != 0 && std::fread(tensor->elements(), element_bytes, elements,
+                               file) != elements) {
     *why = "the file could not be read to its end";
     return false;
   }
@@ -103,6 +118,25 @@ bool Read(std::FILE* file, size_t rank, NpyTensor* tensor, std::string* why) {
 }
 
 }  // namespace
+
+void NpyTensor::Resize(size_t count) {
+  const bool wide = type == NpyType::kFloat32;
+  data.resize(wide ? count : 0);
+  words.resize(wide ? 0 : count);
+}
+
+void* NpyTensor::elements() {
+  if (type == NpyType::kFloat32) return data.data();
+  return words.data();
+}
+
+const void* NpyTensor::elements() const {
+  return const_cast<NpyTensor*>(this)->elements();
+}
+
+const char* NpyTypeName(NpyType type) {
+  return kTypes[static_cast<size_t>(type)].name;
+}
 
 bool ReadNpy(const std::string& path, size_t rank, NpyTensor* tensor,
              std::string* why) {
@@ -124,13 +158,15 @@ bool ReadNpy(const std::string& path, size_t rank, NpyTensor* tensor,
   return false;
 }
 
-bool StageNpy(const std::string& path, const std::vector<int64_t>& shape,
-              const float* data, StagedFile* file, std::string* why) {
-  const std::string header = MakeNpyHeader("<f4", shape);
+bool StageNpy(const std::string& path, NpyType type,
+              const std::vector<int64_t>& shape, const void* data,
+              StagedFile* file, std::string* why) {
+  const auto& stored = kTypes[static_cast<size_t>(type)];
+  const std::string header = MakeNpyHeader(stored.descr, shape);
   const size_t count = static_cast<size_t>(NpyElementCount(shape));
   return file->Open(path, why) &&
          file->Append(header.data(), header.size(), why) &&
-         file->Append(data, count * sizeof(float), why);
+         file->Append(data, count * stored.bytes, why);
 }
 
 }  // namespace heed

@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "tune/storage.h"
+
 namespace heed {
 namespace {
 
@@ -105,7 +107,11 @@ ReferenceError CompareWithReference(const heed_problem& problem,
                           &want_lse);
     for (int64_t c = 0; c < problem.dim_v; ++c) {
       const double got = out[row * problem.dim_v + c];
-      error.out = std::max(error.out, Distance(got, want[c]));
+      const double distance = Distance(got, want[c]);
+      error.out = std::max(error.out, distance);
+      error.out_unrounded = std::max(
+          error.out_unrounded,
+          distance - StorageRounding(problem.dtype) * std::fabs(want[c]));
       error.max_abs = std::max(error.max_abs, std::fabs(want[c]));
     }
     if (lse != nullptr) {

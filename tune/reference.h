@@ -10,7 +10,7 @@
 
 namespace heed {
 
-// Dense f32 inputs of a problem whose dtype is HEED_F32.
+// Dense inputs of a problem, widened to f32 if its dtype is another.
 struct ReferenceInputs {
   const float* q;             // [batch, heads_q, len_q, dim_qk]
   const float* k;             // [batch, heads_kv, len_k, dim_qk]
@@ -29,15 +29,18 @@ void ReferenceAttentionRow(const heed_problem& problem,
 // How far a result is from the reference. NaN against NaN is 0 apart, NaN
 // against a number is infinitely far.
 struct ReferenceError {
-  double out = 0;      // max |out - reference|
+  double out = 0;  // max |out - reference|
+  // The same less what rounding the exact result to the problem's dtype may
+  // cost: what the arithmetic is to answer for.
+  double out_unrounded = 0;
   double lse = 0;      // max |lse - reference|; 0 if lse was null
   size_t rows = 0;     // rows compared
   double max_abs = 0;  // max |reference out|, to judge `out` by
 };
 
 // Compares every `row_step`-th row of dense `out` [batch, heads_q, len_q,
-// dim_v] and `lse` (may be null). Slow: one thread, 2 * (dim_qk + dim_v) double
-// operations per visible pair.
+// dim_v], widened likewise, and `lse` (may be null). Slow: one thread, 2 *
+// (dim_qk + dim_v) double operations per visible pair.
 ReferenceError CompareWithReference(const heed_problem& problem,
                                     const ReferenceInputs& inputs,
                                     const float* out, const float* lse,

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "kernels/probe.h"
 #include "runtime/tile_model.h"
 
 namespace heed {
@@ -53,6 +54,7 @@ Record MakeRecord(const TuneMachine& machine, const std::string& command_line,
   record.machine_key = MachineKey(machine.machine);
   record.library_version = heed_version();
   record.compiler = CompilerText();
+  record.highway = HighwayVersion();
   record.created = UtcNow();
   record.command = command_line;
   record.fma_gflops_1t = machine.peaks.fma_gflops_1t;

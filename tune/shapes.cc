@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "runtime/problem.h"
+
 namespace heed {
 namespace {
 
@@ -92,6 +94,24 @@ const StandardShape kShapes[] = {
      "Gemma 3 4B, one token against a cache of 4096", false},
     {"whisper_cross_decode", "b1_hq20_hkv20_q1_k1500_d64_f32",
      "Whisper large, one text token against the audio", false},
+
+    // Some of the core in 16 bits.
+    {"gpt2_prefill_f16", "b1_hq12_hkv12_q1024_k1024_d64_causal_f16",
+     "GPT-2 small, its whole context, f16", false},
+    {"gpt2_prefill_bf16", "b1_hq12_hkv12_q1024_k1024_d64_causal_bf16",
+     "GPT-2 small, its whole context, bf16", false},
+    {"llama8b_prefill_f16", "b1_hq32_hkv8_q2048_k2048_d128_causal_f16",
+     "Llama-3 8B, prompt of 2048, f16", false},
+    {"llama8b_prefill_bf16", "b1_hq32_hkv8_q2048_k2048_d128_causal_bf16",
+     "Llama-3 8B, prompt of 2048, bf16", false},
+    {"decode_f16", "b1_hq32_hkv8_q1_k4096_d128_f16",
+     "Llama-3 8B, one token against a cache of 4096, f16", false},
+    {"decode_bf16", "b1_hq32_hkv8_q1_k4096_d128_bf16",
+     "Llama-3 8B, one token against a cache of 4096, bf16", false},
+    {"decode_batch_f16", "b16_hq32_hkv8_q1_k1024_d128_f16",
+     "Llama-3 8B, one token for each of 16 sequences, f16", false},
+    {"decode_batch_bf16", "b16_hq32_hkv8_q1_k1024_d128_bf16",
+     "Llama-3 8B, one token for each of 16 sequences, bf16", false},
 };
 
 bool Parse(const std::string& name, const std::string& text,
@@ -178,7 +198,7 @@ double AttentionFlops(const heed_problem& problem, int64_t causal_offset) {
 }
 
 double CompulsoryBytes(const heed_problem& problem) {
-  const double element_bytes = problem.dtype == HEED_F32 ? 4 : 2;
+  const double element_bytes = static_cast<double>(ElementBytes(problem.dtype));
   const double dims = static_cast<double>(problem.dim_qk + problem.dim_v);
   const double query_rows =
       static_cast<double>(problem.heads_q) * static_cast<double>(problem.len_q);

@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "runtime/problem.h"
 #include "runtime/tile_model.h"
 #include "tune/attention_work.h"
 #include "tune/candidates.h"
@@ -67,10 +68,11 @@ class ShapeTuner {
         machine_(machine),
         events_(events),
         problem_(shape.problem),
+        kernels_(KernelsFor(machine, problem_)),
         random_(random),
         canary_(canary),
-        default_tile_(ModelTile(problem_, machine.kernels, machine.machine,
-                                options.threads)) {
+        default_tile_(
+            ModelTile(problem_, kernels_, machine.machine, options.threads)) {
     tuned_.shape = shape;
   }
 
@@ -98,14 +100,13 @@ class ShapeTuner {
   }
 
   bool Allocate() {
-    if (problem_.dtype != HEED_F32) return Skip("only f32 can be tuned yet");
     std::string why;
     tensors_ = AttentionTensors::Create(problem_, options_.seed, &why);
     return tensors_ != nullptr || Skip(why);
   }
 
   bool Run(double start, double end) {
-    const WorkOptions work_options{options_.threads, machine_.kernels.target,
+    const WorkOptions work_options{options_.threads, kernels_.target,
                                    events_.tick};
     const heed_problem slice =
         SliceOf(problem_, AttainableFlops(machine_.peaks), kSliceSeconds,
@@ -124,7 +125,7 @@ class ShapeTuner {
     const size_t most = static_cast<size_t>(
         std::min(affordable, static_cast<double>(options_.effort.candidates)));
     const std::vector<Tile> tiles = TileCandidates(
-        problem_, machine_.kernels, machine_.machine, default_tile_, most);
+        problem_, kernels_, machine_.machine, default_tile_, most);
     for (size_t i = 1; i < tiles.size(); ++i) {
       if (!search.Add(tiles[i], &why)) return Fault(tiles[i], why);
     }
@@ -196,7 +197,7 @@ class ShapeTuner {
     RecordEntry& entry = tuned_.entry;
     entry.shape_class = ClassOf(problem_, options_.threads);
     entry.problem = tuned_.shape.text;
-    entry.target = machine_.kernels.target;
+    entry.target = kernels_.target;
     entry.default_tile = default_tile_;
     entry.adopted = confirmation.adopted;
     entry.tile = entry.adopted ? tuned_.rival : default_tile_;
@@ -222,6 +223,7 @@ class ShapeTuner {
   const TuneMachine& machine_;
   const TuneEvents& events_;
   const heed_problem problem_;
+  const Kernels kernels_;
   std::mt19937_64* random_;
   Canary* canary_;
   const Tile default_tile_;
@@ -232,6 +234,10 @@ class ShapeTuner {
 };
 
 }  // namespace
+
+Kernels KernelsFor(const TuneMachine& machine, const heed_problem& problem) {
+  return GetKernels(machine.target, KernelDType(problem.dtype));
+}
 
 double WantedSeconds(const heed_problem& problem, const Effort& effort,
                      const Peaks& peaks) {

@@ -32,10 +32,13 @@ struct TuneOptions {
 // the same run shows more.
 struct TuneMachine {
   Machine machine;
-  Kernels kernels;
+  int64_t target = 0;  // one of SupportedTargets()
   Probes probes;
   Peaks peaks;
 };
+
+// The target's kernels for the problem's dtype.
+Kernels KernelsFor(const TuneMachine& machine, const heed_problem& problem);
 
 struct TunedShape {
   NamedProblem shape;
