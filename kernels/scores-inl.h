@@ -1,4 +1,4 @@
-// The scores: s = k . q for a panel of rows, each one chain over the head
+// The scores: s = k . q for a panel of rows, each two chains over the head
 // width; a lane is a row.
 //
 // Knows keys and rows; nothing of visibility or softmax. Included once per
@@ -21,8 +21,11 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr size_t kPanelVecs = 2;  // a panel: rows of two vectors
-constexpr size_t kKeyGroup =
-    6;  // keys of one register tile: 6 * 2 accumulators + 2 q + 1 k = 15
+// Keys of one register tile: 3 * 2 vectors * 2 chains + 2 q + 1 k = 15
+// registers. 5 loads for 6 multiply-adds, against 8 for 12 with one chain and
+// six keys, and no slower: loads are free beside multiply-adds
+// (84.1, 83.9, 83.5 % of the peak against 83.0, 83.3, 83.7 at D 64, T 2048).
+constexpr size_t kKeyGroup = 3;
 
 // One key's accumulators take in one element of the head width.
 template <class D, class V = hn::Vec<D>>
@@ -67,12 +70,14 @@ struct ScoreInput {
 // Scores of a step's keys against one panel, and the panel's maximum over them.
 //   s [keys up to whole groups, >= 2 vectors], stride s_stride, aligned
 //   top [2 vectors]
+// A score is two chains, even and odd elements, and their sum: half the length,
+// so about 0.7 of one chain's rounding error (tests/row_program.h).
 // In the last group the last key repeats where keys run out: its score is
 // written again and leaves the maximum as it is. Not inlined: inside the block
 // function g++ 12 spills ten registers per 48 multiply-adds.
 //
-// Tried and no better: k packed six keys side by side, so that the broadcasts
-// come from one line (D 64 and 128: within 0.3 points).
+// Tried and no better: k packed side by side, so that the broadcasts come from
+// one line (D 64 and 128: within 0.3 points).
 inline HWY_NOINLINE void ScoreStep(const ScoreInput& in, float* HWY_RESTRICT s,
                                    size_t s_stride, float* HWY_RESTRICT top) {
   const hn::ScalableTag<float> d;
@@ -89,44 +94,48 @@ inline HWY_NOINLINE void ScoreStep(const ScoreInput& in, float* HWY_RESTRICT s,
     const float* HWY_RESTRICT k0 = k;
     const float* HWY_RESTRICT k1 = k0 + (left > 1 ? k_stride : 0);
     const float* HWY_RESTRICT k2 = k1 + (left > 2 ? k_stride : 0);
-    const float* HWY_RESTRICT k3 = k2 + (left > 3 ? k_stride : 0);
-    const float* HWY_RESTRICT k4 = k3 + (left > 4 ? k_stride : 0);
-    const float* HWY_RESTRICT k5 = k4 + (left > 5 ? k_stride : 0);
     V s00 = hn::Zero(d), s01 = s00, s10 = s00, s11 = s00, s20 = s00, s21 = s00;
-    V s30 = s00, s31 = s00, s40 = s00, s41 = s00, s50 = s00, s51 = s00;
-    const float* HWY_RESTRICT qi = in.q;
-    // Unrolled so that the predictor sees the loop end (D64: 34.0 to 33.5
-    // cycles per 8 scores).
-#pragma GCC unroll 4
-    for (size_t i = 0; i < dim; ++i) {
-      const V q0 = hn::Load(d, qi);
-      const V q1 = hn::Load(d, qi + lanes);
-      qi += kPanelVecs * lanes;
+    V t00 = s00, t01 = s00, t10 = s00, t11 = s00, t20 = s00, t21 = s00;
+    const float* HWY_RESTRICT q = in.q;
+    size_t i = 0;
+    // Unrolled so that the predictor sees the loop end.
+#pragma GCC unroll 2
+    for (; i + 2 <= dim; i += 2) {
+      const V q0 = hn::Load(d, q);
+      const V q1 = hn::Load(d, q + lanes);
       AddElement(d, k0 + i, q0, q1, s00, s01);
       AddElement(d, k1 + i, q0, q1, s10, s11);
       AddElement(d, k2 + i, q0, q1, s20, s21);
-      AddElement(d, k3 + i, q0, q1, s30, s31);
-      AddElement(d, k4 + i, q0, q1, s40, s41);
-      AddElement(d, k5 + i, q0, q1, s50, s51);
+      const V r0 = hn::Load(d, q + 2 * lanes);
+      const V r1 = hn::Load(d, q + 3 * lanes);
+      AddElement(d, k0 + i + 1, r0, r1, t00, t01);
+      AddElement(d, k1 + i + 1, r0, r1, t10, t11);
+      AddElement(d, k2 + i + 1, r0, r1, t20, t21);
+      q += 2 * kPanelVecs * lanes;
     }
+    if (i < dim) {
+      const V q0 = hn::Load(d, q);
+      const V q1 = hn::Load(d, q + lanes);
+      AddElement(d, k0 + i, q0, q1, s00, s01);
+      AddElement(d, k1 + i, q0, q1, s10, s11);
+      AddElement(d, k2 + i, q0, q1, s20, s21);
+    }
+    s00 = hn::Add(s00, t00);
+    s01 = hn::Add(s01, t01);
+    s10 = hn::Add(s10, t10);
+    s11 = hn::Add(s11, t11);
+    s20 = hn::Add(s20, t20);
+    s21 = hn::Add(s21, t21);
     hn::Store(s00, d, s);
     hn::Store(s01, d, s + lanes);
     hn::Store(s10, d, s + s_stride);
     hn::Store(s11, d, s + s_stride + lanes);
     hn::Store(s20, d, s + 2 * s_stride);
     hn::Store(s21, d, s + 2 * s_stride + lanes);
-    hn::Store(s30, d, s + 3 * s_stride);
-    hn::Store(s31, d, s + 3 * s_stride + lanes);
-    hn::Store(s40, d, s + 4 * s_stride);
-    hn::Store(s41, d, s + 4 * s_stride + lanes);
-    hn::Store(s50, d, s + 5 * s_stride);
-    hn::Store(s51, d, s + 5 * s_stride + lanes);
     // The maximum costs add-pipe slots, which stand idle here. What it makes of
     // a NaN is free: such a row is NaN by its sum.
-    top0 = hn::Max(top0, hn::Max(hn::Max(hn::Max(s00, s10), hn::Max(s20, s30)),
-                                 hn::Max(s40, s50)));
-    top1 = hn::Max(top1, hn::Max(hn::Max(hn::Max(s01, s11), hn::Max(s21, s31)),
-                                 hn::Max(s41, s51)));
+    top0 = hn::Max(top0, hn::Max(hn::Max(s00, s10), s20));
+    top1 = hn::Max(top1, hn::Max(hn::Max(s01, s11), s21));
     k += static_cast<int64_t>(kKeyGroup) * k_stride;
     s += kKeyGroup * s_stride;
   }

@@ -12,16 +12,9 @@
 
 #include "tests/attention_case.h"
 #include "tests/input_families.h"
+#include "tests/sanitizer.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HEED_TEST_WATCHES_MALLOC 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define HEED_TEST_WATCHES_MALLOC 0
-#endif
-#endif
-#if !defined(HEED_TEST_WATCHES_MALLOC) && defined(__GLIBC__)
+#if defined(__GLIBC__) && !HEED_MALLOC_SANITIZER
 #define HEED_TEST_WATCHES_MALLOC 1
 #endif
 

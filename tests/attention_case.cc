@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/row_program.h"
+#include "tests/sanitizer.h"
 
 namespace heed::test {
 namespace {
@@ -195,6 +196,10 @@ const heed_runner* SerialRunner() {
 const heed_runner* ThreadRunner() {
   static const heed_runner runner = {RunOnThreads, nullptr};
   return &runner;
+}
+
+const heed_runner* DefaultRunner() {
+  return HEED_THREAD_SANITIZER ? ThreadRunner() : nullptr;
 }
 
 std::vector<std::string> TargetNames(bool fused_only) {

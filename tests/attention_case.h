@@ -34,13 +34,22 @@ Case MakeCase(const heed_problem& problem, int64_t causal_offset = 0);
 // The problem string and, for an explicit offset, the offset.
 std::string NameOf(const Case& c);
 
+// Runners that need no TBB: one thread, and one std::thread for each task.
+const heed_runner* SerialRunner();
+const heed_runner* ThreadRunner();
+
+// Null, which means oneTBB. But ThreadRunner() under the thread sanitizer,
+// which takes the distribution's oneTBB, not being instrumented, for full of
+// races.
+const heed_runner* DefaultRunner();
+
 // How heed computes it. None of this may show in a result.
 struct Settings {
   int threads = 1;
   std::string target;   // empty = best
   bool pinned = false;  // use `tile`
   heed_tile tile = {};
-  const heed_runner* runner = nullptr;  // null = oneTBB
+  const heed_runner* runner = DefaultRunner();
 };
 std::string NameOf(const Settings& settings);
 
@@ -71,10 +80,6 @@ bool SameBits(const Result& a, const Result& b);
 // Where the results first differ, with both values in hexadecimal; empty if
 // they do not.
 std::string Difference(const Result& got, const Result& want);
-
-// Runners that need no TBB: one thread, and one std::thread for each task.
-const heed_runner* SerialRunner();
-const heed_runner* ThreadRunner();
 
 // The names of the targets that run here, best first; only those with fused
 // multiply-add, whose results are the row program's bits, if `fused_only`.

@@ -2,7 +2,8 @@
 #   install         installs this build to a clean prefix
 #   package         find_package(heed) on that prefix
 #   pkg_config      heed.pc of that prefix, compiler called by hand
-#   subdirectory    add_subdirectory(heed), static, then installed to a second clean prefix
+#   subdirectory    add_subdirectory(heed), static, then installed to a second clean prefix;
+#                   AVX2 and the baseline only, as the preset dev has it: kernels compile slowly
 #   static_package  find_package(heed) on the second prefix
 cmake_minimum_required(VERSION 3.25)
 set(root ${HEED_BINARY_DIR}/consumer)
@@ -35,7 +36,8 @@ elseif(CONSUMER STREQUAL "static_package")
 
 elseif(CONSUMER STREQUAL "subdirectory")
   build_and_use(${sources}/consumer_subdirectory
-      -DHEED_SOURCE_DIR=${HEED_SOURCE_DIR} -DBUILD_SHARED_LIBS=OFF)
+      -DHEED_SOURCE_DIR=${HEED_SOURCE_DIR} -DBUILD_SHARED_LIBS=OFF
+      "-DHEED_HWY_DEFINITIONS=HWY_DISABLED_TARGETS=((HWY_AVX2-1)|HWY_SSE4|HWY_SSSE3)")
   file(REMOVE_RECURSE ${root}/static_prefix)
   run(${CMAKE_COMMAND} --install ${root}/subdirectory --prefix ${root}/static_prefix)
 

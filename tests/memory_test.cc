@@ -8,22 +8,10 @@
 #include <vector>
 
 #include "tests/attention_case.h"
+#include "tests/sanitizer.h"
 
 namespace heed::test {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-#else
-constexpr bool kSanitized = false;
-#endif
 
 long PeakKilobytes() {
   rusage usage;
@@ -60,7 +48,9 @@ void MeasureInChild(int threads, int pipe) {
 }
 
 void ExpectAtMost64Megabytes(int threads) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer's own memory is in the peak";
+  if (HEED_MALLOC_SANITIZER) {
+    GTEST_SKIP() << "a sanitizer's own memory is in the peak";
+  }
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const pid_t child = fork();

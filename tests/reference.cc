@@ -11,8 +11,10 @@
 // u) bounds the relative error of n roundings in a row (Higham 2002,
 // section 3.1). Base-2 scores s_j.
 //
-//   score    q_scale, q * q_scale and dim_qk fused steps round:
-//            |ds_j| <= gamma(dim_qk + 2) * sum_d |q_d k_jd| * scale * log2 e
+//   score    q_scale, q * q_scale, the fused steps of a chain of half the
+//            elements (rounded up) and the sum of the two chains round:
+//            |ds_j| <= gamma(dim_qk / 2 + 4) * sum_d |q_d k_jd| * scale * log2
+//            e
 //   weight   2^ds_j from the score, 2e-7 from the polynomial (weight_test.cc
 //   sweeps it):
 //            relative error e_j <= 2^|ds_j| (1 + 2e-7) - 1
@@ -76,7 +78,7 @@ ReferenceRow Reference(const heed_problem& problem, const heed_call& call,
     }
     scores[j] = scale * dot;
     const double score_error =
-        Gamma(row.dim_qk + 2.0) * magnitude * std::fabs(scale);
+        Gamma(row.dim_qk / 2.0 + 4.0) * magnitude * std::fabs(scale);
     errors[j] = std::expm1(score_error + kWeightError);
     highest = std::max(highest, scores[j]);
   }

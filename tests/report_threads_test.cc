@@ -46,6 +46,7 @@ TEST(PublicReports, PRF05_ResultsDoNotChangeWithTheThreadCount) {
 
 // stan-dev/math#2444
 TEST(PublicReports, TBB01_CallsNestedInAParallelLoopAreRight) {
+  if (DefaultRunner() != nullptr) GTEST_SKIP() << "oneTBB cannot be used here";
   std::vector<Case> cases;
   std::vector<Result> want;
   for (int64_t i = 0; i < 64; ++i) {
@@ -110,8 +111,11 @@ TEST(PublicReports, TBB09_PlansAreConstWhileManyThreadsRunThem) {
   std::atomic<int> wrong{0};
   std::vector<std::thread> callers;
   const heed_problem shared = MakeProblem(1, 2, 1, 9, 33, 16, 16);
+  heed_options options;
+  heed_options_init(&options);
+  options.runner = DefaultRunner();
   heed_plan* plan = nullptr;
-  ASSERT_EQ(heed_plan_create(&shared, nullptr, &plan), HEED_OK);
+  ASSERT_EQ(heed_plan_create(&shared, &options, &plan), HEED_OK);
   for (int caller = 0; caller < 16; ++caller) {
     callers.emplace_back([&, caller] {
       const Case own = GenCase(MakeProblem(1, 2, 1, 1 + caller, 50, 16, 16));

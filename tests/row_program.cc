@@ -100,10 +100,14 @@ State AttendChunk(const Row& row, const std::vector<float>& scaled_q,
     float highest = -std::numeric_limits<float>::infinity();
     for (int64_t key = first; key < last; ++key) {
       const float* k = row.k + key * row.k_stride;
-      float s = 0.0f;
+      // Two chains, even and odd elements: max abs error of out on N(0, 1) data
+      // of 8 seeds 7.4e-7 (T 128 D 64) and 9.8e-7 (D 128); of one chain 1.23e-6
+      // and 1.24e-6, and no faster.
+      float chain[2] = {0.0f, 0.0f};
       for (size_t d = 0; d < row.dim_qk; ++d) {
-        s = std::fma(scaled_q[d], k[d], s);
+        chain[d % 2] = std::fma(scaled_q[d], k[d], chain[d % 2]);
       }
+      const float s = chain[0] + chain[1];
       scores.push_back(s);
       highest = std::max(highest, s);
     }

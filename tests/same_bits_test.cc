@@ -65,8 +65,7 @@ TEST(SameBits, ForAnyThreadCountAndRunner) {
   ForEachCase([](const Case& c, const Result& want, const std::string& where) {
     for (const int threads : {1, 2, 7}) {
       for (const heed_runner* runner :
-           {static_cast<const heed_runner*>(nullptr), SerialRunner(),
-            ThreadRunner()}) {
+           {DefaultRunner(), SerialRunner(), ThreadRunner()}) {
         Settings settings;
         settings.threads = threads;
         settings.runner = runner;

@@ -1,6 +1,7 @@
 // `heed info`: what heed knows of this machine, and what it would run on it.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>

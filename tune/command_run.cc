@@ -1,6 +1,7 @@
 // `heed run`: attention on .npy files.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -299,6 +300,14 @@ int RunRun(const RunOptions& options) {
   return kDone;
 }
 
+// A wrong tile is wrong usage, so CLI11 asks for the reason it is wrong.
+std::string CheckTile(const std::string& text) {
+  heed_tile tile;
+  std::string why;
+  ParseTileOption(text, &tile, &why);
+  return why;
+}
+
 }  // namespace
 
 void AddRunCommand(CLI::App* app, Action* action) {
@@ -365,7 +374,7 @@ void AddRunCommand(CLI::App* app, Action* action) {
                   "what is left out is the model's; pack 0 reads in place, 1 "
                   "copies per tile, 2 once per call. Changes the time, never "
                   "the result")
-      ->check(TileOptionValidator())
+      ->check(CheckTile)
       ->type_name("KEY=N,...");
   run->add_option("--repeat", options->repeat,
                   "Run this often and print the median time")

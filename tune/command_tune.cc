@@ -1,6 +1,7 @@
 // `heed tune`: measures, publishes, reports.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

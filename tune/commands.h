@@ -4,9 +4,12 @@
 #ifndef HEED_TUNE_COMMANDS_H_
 #define HEED_TUNE_COMMANDS_H_
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace heed {
 

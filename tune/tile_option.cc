@@ -59,15 +59,4 @@ bool ParseTileOption(const std::string& text, heed_tile* tile,
   return true;
 }
 
-CLI::Validator TileOptionValidator() {
-  return CLI::Validator(
-      [](const std::string& text) {
-        heed_tile tile;
-        std::string why;
-        ParseTileOption(text, &tile, &why);
-        return why;
-      },
-      "", "tile");
-}
-
 }  // namespace heed

@@ -2,7 +2,6 @@
 #ifndef HEED_TUNE_TILE_OPTION_H_
 #define HEED_TUNE_TILE_OPTION_H_
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "runtime/include/heed.h"
@@ -14,9 +13,6 @@ namespace heed {
 // is 0 or 1. On failure returns false and one line of reason.
 bool ParseTileOption(const std::string& text, heed_tile* tile,
                      std::string* why);
-
-// The same as a check of CLI11, so that a wrong tile is wrong usage.
-CLI::Validator TileOptionValidator();
 
 }  // namespace heed
 
