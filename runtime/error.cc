@@ -2,6 +2,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
 namespace heed {
 namespace {
@@ -25,7 +26,11 @@ heed_status Fail(heed_status status, const char* format, ...) {
 extern "C" const char* heed_last_error(void) { return heed::last_error; }
 
 extern "C" const char* heed_status_name(heed_status status) {
-  switch (status) {
+  // A C caller may pass any int, and C++ may not even load such an enum.
+  int value;
+  static_assert(sizeof value == sizeof status);
+  std::memcpy(&value, &status, sizeof value);
+  switch (value) {
     case HEED_OK:
       return "ok";
     case HEED_INVALID_ARGUMENT:
