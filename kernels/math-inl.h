@@ -47,7 +47,10 @@ HWY_INLINE V Exp2Fraction(D d, V f) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Pow2OrZero(D d, V x) {
   const hn::RebindToSigned<D> di;
-  const auto n = hn::ConvertTo(di, MaxKeepNaN(hn::Set(d, kFlush), x));
+  // NaN (of two infinite maxima, in a row that is NaN by its sum) becomes 0
+  // like the row program's: no NaN is converted to an integer.
+  const V low = hn::Set(d, kFlush);
+  const auto n = hn::ConvertTo(di, hn::IfThenElse(hn::Gt(x, low), x, low));
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
 }
 

@@ -315,8 +315,7 @@ void AddRunCommand(CLI::App* app, Action* action) {
   CLI::App* run = app->add_subcommand(
       "run",
       "Compute attention on .npy files: float32, float16, or bfloat16 stored "
-      "as "
-      "uint16 (--dtype bf16), all three alike; little endian, C order, 4 "
+      "as uint16 (--dtype bf16), all three alike; little endian, C order, 4 "
       "dimensions (batch, heads, tokens, width). Prints one line: the problem, "
       "the plan and the time");
   run->add_option("--q", options->q, "Queries, (B, Hq, Tq, D)")
