@@ -7,6 +7,7 @@
 // Highway's own headers come after foreach_target.h.
 #include "hwy/highway.h"
 #include "kernels/attention-inl.h"
+#include "kernels/decode-inl.h"
 #include "kernels/kernels.h"
 #include "kernels/pieces-inl.h"
 
@@ -28,6 +29,13 @@ Kernels MakeFor(DType dtype) {
   kernels.packed_v_bytes = &PackedVBytes;
   kernels.pack = &PackKeys<T>;
   kernels.attend = &Attend<T>;
+  kernels.decode_multiple = hn::Lanes(DecodeRowTag());
+  kernels.decode_scratch_bytes = &DecodeScratchBytes;
+  kernels.decode = &RunDecode<T>;
+  kernels.state_floats = &StateFloats;
+  kernels.decode_part = &DecodePart<T>;
+  kernels.merge = &MergeParts<T>;
+  kernels.show_scores = &ShowScores<T>;
   kernels.run_piece = dtype == DType::kF32 ? &RunPiece : nullptr;
   return kernels;
 }

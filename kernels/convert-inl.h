@@ -8,6 +8,8 @@
 #define HEED_KERNELS_CONVERT_INL_H_
 #endif
 
+#include <type_traits>
+
 #include "hwy/highway.h"
 #include "kernels/kernels.h"
 
@@ -16,42 +18,47 @@ namespace heed {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// 16-bit words of type T as f32.
+template <class T, class D>
+HWY_INLINE hn::Vec<D> WidenWords(D d, hn::Vec<hn::Rebind<uint16_t, D>> words) {
+  if constexpr (std::is_same<T, BF16>()) {
+    const hn::Rebind<uint32_t, D> d32;
+    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, words)));
+  } else {
+    static_assert(std::is_same<T, F16>());
+#if HWY_TARGET == HWY_SCALAR || (HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2)
+    // No instruction here, and Highway's own code takes infinities and NaNs for
+    // numbers of the next exponent.
+    const hn::Rebind<int32_t, D> di;
+    const auto bits = hn::PromoteTo(di, words);
+    const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(di, 0x8000)));
+    const auto a = hn::ShiftLeft<13>(hn::And(bits, hn::Set(di, 0x7FFF)));
+    const auto normal = hn::Add(a, hn::Set(di, (127 - 15) << 23));
+    // Subnormals: the mantissa as that of 2^-14, less 2^-14, is exact.
+    const auto base = hn::Set(di, 0x38800000);
+    const auto small = hn::BitCast(
+        di, hn::Sub(hn::BitCast(d, hn::Or(a, base)), hn::BitCast(d, base)));
+    auto out =
+        hn::IfThenElse(hn::Lt(a, hn::Set(di, 0x00800000)), small, normal);
+    out = hn::IfThenElse(hn::Lt(a, hn::Set(di, 0x0F800000)), out,
+                         hn::Or(a, hn::Set(di, 0x7F800000)));
+    return hn::BitCast(d, hn::Or(out, sign));
+#else
+    const hn::Rebind<hwy::float16_t, D> df16;
+    return hn::PromoteTo(d, hn::BitCast(df16, words));
+#endif
+  }
+}
+
 // Loads Lanes(d) elements as f32; reads nothing beyond them.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadAs(D d, const float* p) {
   return hn::LoadU(d, p);
 }
-template <class D>
-HWY_INLINE hn::Vec<D> LoadAs(D d, const F16* p) {
+template <class D, class T>
+HWY_INLINE hn::Vec<D> LoadAs(D d, const T* p) {
   const hn::Rebind<uint16_t, D> d16;
-  const auto words = hn::LoadU(d16, &p->bits);
-#if HWY_TARGET == HWY_SCALAR || (HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2)
-  // No instruction here, and Highway's own code takes infinities and NaNs for
-  // numbers of the next exponent.
-  const hn::Rebind<int32_t, D> di;
-  const auto bits = hn::PromoteTo(di, words);
-  const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(di, 0x8000)));
-  const auto a = hn::ShiftLeft<13>(hn::And(bits, hn::Set(di, 0x7FFF)));
-  const auto normal = hn::Add(a, hn::Set(di, (127 - 15) << 23));
-  // Subnormals: the mantissa as that of 2^-14, less 2^-14, is exact.
-  const auto base = hn::Set(di, 0x38800000);
-  const auto small = hn::BitCast(
-      di, hn::Sub(hn::BitCast(d, hn::Or(a, base)), hn::BitCast(d, base)));
-  auto out = hn::IfThenElse(hn::Lt(a, hn::Set(di, 0x00800000)), small, normal);
-  out = hn::IfThenElse(hn::Lt(a, hn::Set(di, 0x0F800000)), out,
-                       hn::Or(a, hn::Set(di, 0x7F800000)));
-  return hn::BitCast(d, hn::Or(out, sign));
-#else
-  const hn::Rebind<hwy::float16_t, D> df16;
-  return hn::PromoteTo(d, hn::BitCast(df16, words));
-#endif
-}
-template <class D>
-HWY_INLINE hn::Vec<D> LoadAs(D d, const BF16* p) {
-  const hn::Rebind<uint16_t, D> d16;
-  const hn::Rebind<uint32_t, D> d32;
-  const auto bits = hn::PromoteTo(d32, hn::LoadU(d16, &p->bits));
-  return hn::BitCast(d, hn::ShiftLeft<16>(bits));
+  return WidenWords<T>(d, hn::LoadU(d16, &p->bits));
 }
 
 // The f16 nearest to each lane, in the low half of 32 bits. By integers and one

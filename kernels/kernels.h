@@ -55,6 +55,34 @@ struct Tile {
   }
 };
 
+// How an additive or boolean mask is stored.
+enum class MaskType : uint8_t { kNone, kBool, kF32, kF16, kBF16 };
+
+// What changes a score after q . k, and what hides a key beside the ranges.
+// Pointers are at (token 0, head 0 of the group); strides count elements, 0
+// broadcasts. A score goes through these in this order, all in the log2 domain
+// (tests/row_program.h):
+//   soft cap, ALiBi, additive mask; then hidden keys are hidden.
+struct Bias {
+  float softcap = 0.0f;           // 0: none; natural units
+  const float* slopes = nullptr;  // [group] ALiBi slopes, natural units
+  // Token i, key j: slope * (j - (i + position)).
+  int64_t position = 0;
+  MaskType mask = MaskType::kNone;
+  const void* mask_data = nullptr;  // key 0; keys lie side by side
+  int64_t mask_stride_token = 0, mask_stride_head = 0;
+  // kBool: an element stands for so many tokens and keys.
+  size_t mask_block_token = 1, mask_block_key = 1;
+  const float* sinks = nullptr;  // [group] logits, natural units
+};
+
+// k and v in pages: keys [i * size, (i + 1) * size) lie in page table[i].
+struct Pages {
+  const int32_t* table = nullptr;      // null: k and v are one run
+  size_t size = 0;                     // keys of a page
+  int64_t k_stride = 0, v_stride = 0;  // elements between pages
+};
+
 // One task: rows [row_begin, row_begin + rows) of one kv head's row list
 // against all its keys. Row r is query token r / group of query head r % group
 // within the group. All strides count elements and are signed.
@@ -75,6 +103,8 @@ struct Block {
   int64_t first_key;  // kNoBound: from key 0
   int64_t end_key;    // causal: offset + 1; kNoBound: to len_k
   float q_scale;      // scale * log2(e), rounded once to float
+  Bias bias;
+  Pages pages;  // not with Pack::kNone, which reads k and v as one run
   Tile tile;
   // Pack::kCall: the kv head's copies, each Kernels::packed_.._bytes, aligned
   // to 64; else null.
@@ -85,6 +115,11 @@ struct Block {
 };
 
 constexpr int64_t kNoBound = INT64_MIN;
+
+// How far scores are taken before they are shown: scale * q . k for every key;
+// soft-capped; with ALiBi and mask, -inf where a key is hidden; or the weights,
+// which sum to 1 (0 in a row that sees no key).
+enum class ScoreStage { kScaled, kCapped, kBiased, kWeights };
 
 // The pieces of a task, for benchmarks: each does the work of one key tile of
 // `rows` x `keys` on scratch of the same layout as the task's, `times` times
@@ -109,6 +144,24 @@ struct Kernels {
   // Runs one task. Writes rows * dim_v elements of out (and rows of lse),
   // nothing else.
   void (*attend)(const Block& block);
+  // The same rows and bits for few rows (decoding): k and v are read once,
+  // where they lie, whatever block.tile says.
+  size_t decode_multiple;  // rows that cost as much as one
+  size_t (*decode_scratch_bytes)(size_t rows, size_t dim_qk, size_t dim_v);
+  void (*decode)(const Block& block);
+  // A decode cut at chunks of keys: decode_part() leaves the state of each
+  // chunk in [chunk_begin, chunk_end) at states + chunk * state_floats();
+  // merge() merges chunks [0, chunk_end) in order and writes the rows. Chunks
+  // no row sees are skipped by both; the block must be the same.
+  size_t (*state_floats)(size_t rows, size_t dim_v);
+  void (*decode_part)(const Block& block, size_t chunk_begin, size_t chunk_end,
+                      float* states);
+  void (*merge)(const Block& block, size_t chunk_end, const float* states);
+  // For inspection: the block's rows of scores, natural units, to
+  // scores + token * stride_token + head * stride_head + key for each key of
+  // [0, len_k). Scratch as for decode. out and lse are not written.
+  void (*show_scores)(const Block& block, ScoreStage stage, float* scores,
+                      int64_t stride_token, int64_t stride_head);
   // f32 only, else null: runs one piece on the block's scratch; returns the
   // multiply-adds (or, for packing and softmax, the elements) of one
   // repetition.

@@ -32,14 +32,48 @@ HWY_INLINE V MaxKeepNaN(V low, V x) {
 #endif
 }
 
-// 2^f for f in [-0.5, 0.5]; exactly 1 at 0.
+// (2^f - 1) / f for f in [-0.5, 0.5].
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V Exp2Fraction(D d, V f) {
+HWY_INLINE V Exp2Slope(D d, V f) {
   V p = hn::MulAdd(f, hn::Set(d, kExp2C5), hn::Set(d, kExp2C4));
   p = hn::MulAdd(f, p, hn::Set(d, kExp2C3));
   p = hn::MulAdd(f, p, hn::Set(d, kExp2C2));
-  p = hn::MulAdd(f, p, hn::Set(d, kExp2C1));
-  return hn::MulAdd(f, p, hn::Set(d, 1.0f));
+  return hn::MulAdd(f, p, hn::Set(d, kExp2C1));
+}
+
+// 2^f for f in [-0.5, 0.5]; exactly 1 at 0.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Exp2Fraction(D d, V f) {
+  return hn::MulAdd(f, Exp2Slope(d, f), hn::Set(d, 1.0f));
+}
+
+// x cut to the finite floats; NaN stays NaN.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V ClampFinite(D d, V x) {
+  const V largest = hn::Set(d, FLT_MAX);
+  const V least = hn::Neg(largest);
+  x = hn::IfThenElse(hn::Gt(x, largest), largest, x);
+  return hn::IfThenElse(hn::Lt(x, least), least, x);
+}
+
+// cap * tanh(s * slope / (2 log2 e)) as cap * E / (E + 2) with E = 2^y - 1,
+// y = |s| * slope: 2^n and 2^f - 1 are known apart, so small scores keep their
+// relative accuracy.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V SoftCap(D d, V s, V cap, V slope) {
+  const hn::RebindToSigned<D> di;
+  const V largest = hn::Set(d, kLargestCapExponent);
+  const V round = hn::Set(d, kRound), one = hn::Set(d, 1.0f);
+  V y = hn::Mul(hn::Abs(s), slope);
+  y = hn::IfThenElse(hn::Gt(y, largest), largest, y);
+  const V t = hn::Add(y, round);
+  const V f = hn::Sub(y, hn::Sub(t, round));
+  const V power = hn::BitCast(
+      d, hn::Add(hn::ShiftLeft<23>(hn::BitCast(di, t)), hn::BitCast(di, one)));
+  const V g = hn::Mul(f, Exp2Slope(d, f));
+  const V e = hn::MulAdd(power, g, hn::Sub(power, one));
+  const V capped = hn::Mul(cap, hn::Div(e, hn::Add(e, hn::Set(d, 2.0f))));
+  return hn::CopySignToAbs(capped, s);
 }
 
 // 2^max(x, -127) for integer x <= 0, where 2^-127 is 0: how a state is brought

@@ -140,18 +140,18 @@ HWY_NOINLINE void PackK(const T* k, int64_t stride, size_t keys, size_t dim,
   }
 }
 
-// Keys [0, keys) of v to column tiles of room keys: the tile of vectors
-// [c, c + vecs) is [room, vecs * lanes] at out + c * lanes * room. Columns
-// beyond dim in the last vector are 0.
+// Keys [0, keys) of v to keys [first, first + keys) of column tiles of room
+// keys: the tile of vectors [c, c + vecs) is [room, vecs * lanes] at
+// out + c * lanes * room. Columns beyond dim in the last vector are 0.
 template <class T>
-HWY_NOINLINE void PackV(const T* v, int64_t stride, size_t keys, size_t dim,
-                        size_t room, float* HWY_RESTRICT out) {
+HWY_NOINLINE void PackV(const T* v, int64_t stride, size_t first, size_t keys,
+                        size_t dim, size_t room, float* HWY_RESTRICT out) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
   const size_t vecs = (dim + lanes - 1) / lanes;
   for (size_t c = 0; c < vecs;) {
     const size_t tile = c == 0 ? FirstColumnTileVecs(vecs) : 2;
-    float* HWY_RESTRICT to = out + c * lanes * room;
+    float* HWY_RESTRICT to = out + c * lanes * room + first * tile * lanes;
     const T* from = v + c * lanes;
     const size_t columns = HWY_MIN(tile * lanes, dim - c * lanes);
     if (columns == 2 * lanes) {

@@ -19,7 +19,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // is made ready by scoring that tile once. Needs len_k >= tile.key_tile and
 // every row seeing the whole tile.
 inline double RunPiece(Piece piece, const Block& b, size_t times) {
-  Task t = MakeTask(b);
+  Task t = MakeTask(b, PrefillLayout(b.tile, b.dim_qk, b.dim_v));
   t.m = t.Row(kTotalM);
   t.l = t.Row(kTotalL);
   t.o = t.scratch + t.at.o_total;
@@ -48,7 +48,9 @@ inline double RunPiece(Piece piece, const Block& b, size_t times) {
       for (size_t n = 0; n < times; ++n) {
         for (size_t step = 0; step < keys; step += kStep) {
           for (size_t row = 0; row < t.rows; row += t.at.panel) {
-            WeighPanel(t, RangeOf(t, row), row, step, step + kStep);
+            WeighPanel<kPanelVecs>(RowTag(), t, RangeOf(t, row), row, step,
+                                   step + kStep, MaskView::kPlain,
+                                   []() HWY_ATTR {});
           }
         }
       }
@@ -56,7 +58,7 @@ inline double RunPiece(Piece piece, const Block& b, size_t times) {
     case Piece::kBlend:
       for (size_t n = 0; n < times; ++n) {
         t.pending = 0;
-        BlendPending(t, keys);
+        BlendPending<float>(t, keys);
       }
       return pairs * static_cast<double>(b.dim_v);
     case Piece::kPackQ:
@@ -66,7 +68,7 @@ inline double RunPiece(Piece piece, const Block& b, size_t times) {
       return static_cast<double>(b.rows) * static_cast<double>(b.dim_qk);
     case Piece::kPackV:
       for (size_t n = 0; n < times; ++n) {
-        PackV(v, b.v_stride, keys, b.dim_v, keys, t.scratch + t.at.v);
+        PackV(v, b.v_stride, 0, keys, b.dim_v, keys, t.scratch + t.at.v);
       }
       return static_cast<double>(keys) * static_cast<double>(b.dim_v);
   }

@@ -89,7 +89,8 @@ double Canary(float* buffer, size_t repetitions) {
   // Far below the maximum a weight is tiny, so as a score about 0 again: rounds
   // stay alike.
   for (size_t i = 0; i < panel; ++i) m[i] = 100.0f;
-  for (size_t n = 0; n < repetitions; ++n) WeighStep(s, panel, keys, m, l);
+  for (size_t n = 0; n < repetitions; ++n)
+    WeighStep<kPanelVecs>(d, s, panel, keys, m, l);
   return static_cast<double>(keys * panel) * static_cast<double>(repetitions);
 }
 

@@ -42,6 +42,12 @@ constexpr float kLog2Coefficients[9] = {
 constexpr float kSqrt2 = 1.41421356237309505f;
 constexpr float kLn2 = 0.69314718055994531f;
 
+// Natural units to the log2 domain.
+constexpr float kLog2E = 1.44269504088896341f;
+
+// tanh is 1 in float far below this: 2^60 - 1 and 2^60 + 1 are one float.
+constexpr float kLargestCapExponent = 60.0f;
+
 }  // namespace heed
 
 #endif  // HEED_KERNELS_ROW_CONSTANTS_H_

@@ -1,8 +1,9 @@
-// The softmax step: scores of one panel become weights in place, the sums take
-// them in, and the integer running maximum rises where it must. A lane is a
-// row, nothing crosses lanes.
+// The softmax step: scores of one panel are biased and hidden, become weights
+// in place, the sums take them in, and the integer running maximum rises where
+// it must. A lane is a row, nothing crosses lanes.
 //
-// Included once per target.
+// A panel is kVecs (1 or 2) vectors of tag D: 2 whole ones in attention-inl.h,
+// 1 of four rows in decode-inl.h. Included once per target.
 #if defined(HEED_KERNELS_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_SOFTMAX_INL_H_
 #undef HEED_KERNELS_SOFTMAX_INL_H_
@@ -21,18 +22,18 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Sets the scores that a row does not see to -inf and takes the panel's maximum
 // anew.
-//   s [keys, >= 2 vectors], stride s_stride    top [2 vectors]
-//   begin, end [2 vectors]: the keys a row sees, counted from the first of s,
-//   as floats
-inline HWY_NOINLINE void HideKeys(float* HWY_RESTRICT s, size_t s_stride,
-                                  size_t keys, const float* HWY_RESTRICT begin,
-                                  const float* HWY_RESTRICT end,
-                                  float* HWY_RESTRICT top) {
-  const hn::ScalableTag<float> d;
-  using V = hn::Vec<decltype(d)>;
+//   s [keys, >= kVecs vectors], stride s_stride    top [kVecs vectors]
+//   begin, end [kVecs vectors]: the keys a row sees, counted from the first of
+//   s, as floats
+template <int kVecs, class D>
+HWY_NOINLINE void HideKeys(D d, float* HWY_RESTRICT s, size_t s_stride,
+                           size_t keys, const float* HWY_RESTRICT begin,
+                           const float* HWY_RESTRICT end,
+                           float* HWY_RESTRICT top) {
+  using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
   const V hidden = hn::Set(d, -HUGE_VALF);
-  for (size_t half = 0; half < kPanelVecs; ++half) {
+  for (size_t half = 0; half < kVecs; ++half) {
     const V first = hn::Load(d, begin + half * lanes);
     const V last = hn::Load(d, end + half * lanes);
     V highest = hidden;
@@ -50,47 +51,121 @@ inline HWY_NOINLINE void HideKeys(float* HWY_RESTRICT s, size_t s_stride,
   }
 }
 
-// Lets the running maximum m rise to ceil(top) in the rows whose top exceeds it
-// by more than kRise, and rescales their sums l. Returns whether any row rose;
-// then factor [2 vectors] holds each row's exact power of two (1 where it did
-// not rise), for o.
-HWY_INLINE bool RaiseMaximum(const float* HWY_RESTRICT top,
+// What a step's scores of one panel become between q . k and the softmax.
+struct ScoreBias {
+  float cap = 0.0f;        // soft cap in the log2 domain; 0: none
+  float cap_slope = 0.0f;  // 2 / soft cap in natural units
+  // ALiBi, null if there is none: [kVecs vectors] slopes in the log2 domain,
+  // and each row's distance to the step's first key, of which s begins at key
+  // first_key.
+  const float* slope = nullptr;
+  const float* distance = nullptr;
+  float first_key = 0.0f;
+  // Mask, null if there is none: [keys, kVecs vectors], -inf: hidden.
+  const float* mask = nullptr;
+};
+
+// Applies it, and takes the panel's maximum anew.
+template <int kVecs, class D>
+HWY_NOINLINE void BiasScores(D d, const ScoreBias& bias, float* HWY_RESTRICT s,
+                             size_t s_stride, size_t keys,
+                             float* HWY_RESTRICT top) {
+  using V = hn::Vec<D>;
+  const size_t lanes = hn::Lanes(d);
+  const V hidden = hn::Set(d, -HUGE_VALF);
+  const V infinity = hn::Set(d, HUGE_VALF);
+  const V log2e = hn::Set(d, kLog2E);
+  for (size_t half = 0; half < kVecs; ++half) {
+    V slope = hn::Zero(d), distance = slope;
+    if (bias.slope != nullptr) {
+      slope = hn::Load(d, bias.slope + half * lanes);
+      distance = hn::Load(d, bias.distance + half * lanes);
+    }
+    const float* HWY_RESTRICT mask =
+        bias.mask == nullptr ? nullptr : bias.mask + half * lanes;
+    float* HWY_RESTRICT row = s + half * lanes;
+    V highest = hidden;
+    V index = hn::Set(d, bias.first_key);
+    for (size_t key = 0; key < keys; ++key) {
+      const V raw = hn::Load(d, row);
+      V score = raw;
+      if (bias.cap != 0.0f) {
+        score =
+            SoftCap(d, score, hn::Set(d, bias.cap), hn::Set(d, bias.cap_slope));
+      }
+      if (bias.slope != nullptr) {
+        score = hn::MulAdd(slope, hn::Add(distance, index), score);
+        index = hn::Add(index, hn::Set(d, 1.0f));
+      }
+      if (bias.mask != nullptr) {
+        const V b = hn::Load(d, mask);
+        score = hn::Add(score, ClampFinite(d, hn::Mul(b, log2e)));
+        score = hn::IfThenElse(hn::Lt(hn::Abs(raw), infinity),
+                               ClampFinite(d, score), score);
+        score = hn::IfThenElse(hn::Eq(b, hidden), hidden, score);
+        mask += kVecs * lanes;
+      } else if (bias.slope != nullptr) {
+        score = hn::IfThenElse(hn::Lt(hn::Abs(raw), infinity),
+                               ClampFinite(d, score), score);
+      }
+      hn::Store(score, d, row);
+      highest = hn::Max(score, highest);
+      row += s_stride;
+    }
+    hn::Store(highest, d, top + half * lanes);
+  }
+}
+
+// Lets one vector of running maxima m rise to ceil(top) where top exceeds m by
+// more than kRise, rescales the sums l and leaves each row's exact power of two
+// in factor (1 where it did not rise).
+template <class D>
+HWY_INLINE void RaiseVector(D d, const float* HWY_RESTRICT top,
+                            float* HWY_RESTRICT m, float* HWY_RESTRICT l,
+                            float* HWY_RESTRICT factor) {
+  using V = hn::Vec<D>;
+  const V old = hn::Load(d, m), t = hn::Load(d, top);
+  const auto up = hn::Gt(t, hn::Add(old, hn::Set(d, kRise)));
+  const V raised = hn::IfThenElse(up, hn::Ceil(t), old);
+  const V a =
+      hn::IfThenElse(up, Pow2OrZero(d, hn::Sub(old, raised)), hn::Set(d, 1.0f));
+  hn::Store(raised, d, m);
+  hn::Store(hn::Mul(hn::Load(d, l), a), d, l);
+  hn::Store(a, d, factor);
+}
+
+// The same for a panel. Returns whether any row rose; else factor is not
+// written.
+template <int kVecs, class D>
+HWY_INLINE bool RaiseMaximum(D d, const float* HWY_RESTRICT top,
                              float* HWY_RESTRICT m, float* HWY_RESTRICT l,
                              float* HWY_RESTRICT factor) {
-  const hn::ScalableTag<float> d;
-  using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
-  const V rise = hn::Set(d, kRise);
-  const V m0 = hn::Load(d, m), m1 = hn::Load(d, m + lanes);
-  const V t0 = hn::Load(d, top), t1 = hn::Load(d, top + lanes);
-  const auto up0 = hn::Gt(t0, hn::Add(m0, rise));
-  const auto up1 = hn::Gt(t1, hn::Add(m1, rise));
-  if (HWY_LIKELY(hn::AllFalse(d, hn::Or(up0, up1)))) return false;
-  const V n0 = hn::IfThenElse(up0, hn::Ceil(t0), m0);
-  const V n1 = hn::IfThenElse(up1, hn::Ceil(t1), m1);
-  const V a0 =
-      hn::IfThenElse(up0, Pow2OrZero(d, hn::Sub(m0, n0)), hn::Set(d, 1.0f));
-  const V a1 =
-      hn::IfThenElse(up1, Pow2OrZero(d, hn::Sub(m1, n1)), hn::Set(d, 1.0f));
-  hn::Store(n0, d, m);
-  hn::Store(n1, d, m + lanes);
-  hn::Store(hn::Mul(hn::Load(d, l), a0), d, l);
-  hn::Store(hn::Mul(hn::Load(d, l + lanes), a1), d, l + lanes);
-  hn::Store(a0, d, factor);
-  hn::Store(a1, d, factor + lanes);
+  const auto rise = hn::Set(d, kRise);
+  auto up = hn::Gt(hn::Load(d, top), hn::Add(hn::Load(d, m), rise));
+  if constexpr (kVecs == 2) {
+    up = hn::Or(up, hn::Gt(hn::Load(d, top + lanes),
+                           hn::Add(hn::Load(d, m + lanes), rise)));
+  }
+  if (HWY_LIKELY(hn::AllFalse(d, up))) return false;
+  RaiseVector(d, top, m, l, factor);
+  if constexpr (kVecs == 2) {
+    RaiseVector(d, top + lanes, m + lanes, l + lanes, factor + lanes);
+  }
   return true;
 }
 
 // Scores to weights, in place, for keys in order; l takes them in.
-//   s [keys, >= 2 vectors], stride s_stride    m, l [2 vectors]
-inline HWY_NOINLINE void WeighStep(float* HWY_RESTRICT s, size_t s_stride,
-                                   size_t keys, const float* HWY_RESTRICT m,
-                                   float* HWY_RESTRICT l) {
-  const hn::ScalableTag<float> d;
-  using V = hn::Vec<decltype(d)>;
+//   s [keys, >= kVecs vectors], stride s_stride    m, l [kVecs vectors]
+template <int kVecs, class D>
+HWY_NOINLINE void WeighStep(D d, float* HWY_RESTRICT s, size_t s_stride,
+                            size_t keys, const float* HWY_RESTRICT m,
+                            float* HWY_RESTRICT l) {
+  using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
-  const V m0 = hn::Load(d, m), m1 = hn::Load(d, m + lanes);
-  V l0 = hn::Load(d, l), l1 = hn::Load(d, l + lanes);
+  const size_t second = kVecs == 2 ? lanes : 0;
+  const V m0 = hn::Load(d, m), m1 = hn::Load(d, m + second);
+  V l0 = hn::Load(d, l), l1 = hn::Load(d, l + second);
   const V largest = hn::Max(hn::Abs(m0), hn::Abs(m1));
   if (HWY_LIKELY(hn::AllTrue(d, hn::Lt(largest, hn::Set(d, kExactMaximum))))) {
     const V flush = hn::Set(d, kFlush), round = hn::Set(d, kRound);
@@ -98,20 +173,24 @@ inline HWY_NOINLINE void WeighStep(float* HWY_RESTRICT s, size_t s_stride,
     const V shift0 = hn::Sub(round, m0), shift1 = hn::Sub(round, m1);
     for (size_t key = 0; key < keys; ++key) {
       hn::Store(Weigh(d, hn::Load(d, s), low0, shift0, l0), d, s);
-      hn::Store(Weigh(d, hn::Load(d, s + lanes), low1, shift1, l1), d,
-                s + lanes);
+      if constexpr (kVecs == 2) {
+        hn::Store(Weigh(d, hn::Load(d, s + lanes), low1, shift1, l1), d,
+                  s + lanes);
+      }
       s += s_stride;
     }
   } else {
     for (size_t key = 0; key < keys; ++key) {
       hn::Store(WeighAnyMaximum(d, hn::Load(d, s), m0, l0), d, s);
-      hn::Store(WeighAnyMaximum(d, hn::Load(d, s + lanes), m1, l1), d,
-                s + lanes);
+      if constexpr (kVecs == 2) {
+        hn::Store(WeighAnyMaximum(d, hn::Load(d, s + lanes), m1, l1), d,
+                  s + lanes);
+      }
       s += s_stride;
     }
   }
   hn::Store(l0, d, l);
-  hn::Store(l1, d, l + lanes);
+  if constexpr (kVecs == 2) hn::Store(l1, d, l + lanes);
 }
 
 // Brings two states of a row to one maximum: M = max(M, m), with the powers of

@@ -1,4 +1,5 @@
-// A task's scratch and state: where its arrays lie, which keys its rows see.
+// A task's scratch and state: where its arrays lie, which keys its rows see,
+// where its keys lie.
 //
 // Arithmetic on sizes only. Included once per target.
 #if defined(HEED_KERNELS_TASK_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -10,7 +11,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/kernels.h"
-#include "kernels/pack-inl.h"
+#include "kernels/row_constants.h"
 #include "kernels/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,7 +26,9 @@ struct Layout {
   size_t rows_padded;  // the row block, up to whole panels
   size_t s_stride;     // elements between keys in s
   size_t o_stride;     // elements between rows in o: dim_v up to whole vectors
-  size_t q, stage, s, o, o_total, k, v, rows, ranges;
+  size_t row_stride;   // elements between the arrays of one float a row
+  size_t q, stage, s, o, o_total, k, v, rows, ranges, tokens, mask_rows,
+      mask_row_list, seen, mask;
   size_t floats;
 };
 
@@ -34,7 +37,7 @@ HWY_INLINE size_t RoundUp(size_t x, size_t multiple) {
 }
 
 // Arrays of one float a row, in this order; then the rows' visible ranges, two
-// size_t a row.
+// size_t a row, and their tokens, an int64_t a row.
 enum RowArray {
   kTop,
   kM,
@@ -45,9 +48,12 @@ enum RowArray {
   kTotalFactor,
   kFirst,
   kLast,
+  kSlope,
+  kDistance,
   kRowArrays
 };
 constexpr size_t kRangeFloats = 2 * sizeof(size_t) / sizeof(float);
+constexpr size_t kTokenFloats = sizeof(int64_t) / sizeof(float);
 
 // The next `floats` of the scratch that ends at `end`.
 HWY_INLINE size_t Place(size_t floats, size_t& end) {
@@ -56,28 +62,43 @@ HWY_INLINE size_t Place(size_t floats, size_t& end) {
   return begin;
 }
 
-HWY_INLINE Layout MakeLayout(const Tile& tile, size_t dim_qk, size_t dim_v) {
+// What one path keeps for its rows beside what both do.
+struct PathSizes {
+  size_t panel;     // rows of one panel
+  size_t q_floats;  // a row of q
+  size_t stage_floats;
+};
+
+HWY_INLINE Layout MakeLayout(const Tile& tile, size_t dim_v,
+                             const PathSizes& path, size_t dim_packed_k) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
   Layout at;
-  at.panel = kPanelVecs * lanes;
+  at.panel = path.panel;
   at.rows_padded = RoundUp(tile.row_block, at.panel);
   // An odd number of cache lines: an even one lets a column of s fall into few
   // sets of the L1.
   at.s_stride =
       (RoundUp(at.rows_padded, kLineFloats) / kLineFloats | 1) * kLineFloats;
   at.o_stride = RoundUp(dim_v, lanes);
+  at.row_stride = RoundUp(at.s_stride, lanes);
   size_t end = 0;
-  at.q = Place(at.rows_padded * dim_qk, end);
-  at.stage = Place(kPackRows * dim_qk, end);
-  at.s = Place(tile.key_tile * at.s_stride, end);
+  at.q = Place(at.rows_padded * path.q_floats, end);
+  at.stage = Place(path.stage_floats, end);
+  // Scores are made in whole groups of keys, from any key on.
+  at.s = Place((tile.key_tile + kKeyGroup - 1) * at.s_stride, end);
   at.o = Place(at.rows_padded * at.o_stride, end);
   at.o_total = Place(at.rows_padded * at.o_stride, end);
-  at.k = Place(tile.pack_k == Pack::kTile ? tile.key_tile * dim_qk : 0, end);
+  at.k = Place(dim_packed_k * tile.key_tile, end);
   at.v =
       Place(tile.pack_v == Pack::kTile ? tile.key_tile * at.o_stride : 0, end);
-  at.rows = Place(kRowArrays * at.s_stride, end);
+  at.rows = Place(kRowArrays * at.row_stride, end);
   at.ranges = Place(kRangeFloats * at.rows_padded, end);
+  at.tokens = Place(kTokenFloats * at.rows_padded, end);
+  at.mask_rows = Place(kTokenFloats * at.rows_padded, end);
+  at.mask_row_list = Place(kTokenFloats * at.rows_padded, end);
+  at.seen = Place(RoundUp(at.rows_padded, sizeof(float)) / sizeof(float), end);
+  at.mask = Place(kStep * at.panel, end);
   at.floats = end;
   return at;
 }
@@ -92,11 +113,19 @@ struct Task {
   const Block& b;
   Layout at;
   float* scratch;
-  size_t rows;          // of the block
-  size_t rows_padded;   // rows up to whole panels
-  size_t o_vecs;        // vectors of a row of o
-  const Range* ranges;  // [rows_padded]; neither end falls from row to row
-  float* o = nullptr;   // the state that this chunk blends into
+  size_t rows;         // of the block
+  size_t rows_padded;  // rows up to whole panels
+  size_t o_vecs;       // vectors of a row of o
+  Range* ranges;       // [rows_padded]; neither end falls from row to row
+  int64_t* tokens;     // [rows_padded]
+  // With a mask: where its row for each of ours begins, and each such place
+  // once.
+  int64_t* mask_rows;      // [rows_padded]
+  int64_t* mask_row_list;  // [mask_row_count]
+  size_t mask_row_count;
+  bool biased;         // soft cap, ALiBi or mask
+  uint8_t* seen;       // [rows_padded] with a mask, else null: saw a key
+  float* o = nullptr;  // the state that this chunk blends into
   float* m = nullptr;
   float* l = nullptr;
   const float* packed_v = nullptr;  // the tile's copy of v (PackV) or in place
@@ -104,9 +133,10 @@ struct Task {
   size_t tile_begin = 0;  // first key of the tile: s holds scores from here
   size_t pending = 0;     // keys from here on are weighed but not blended yet
   bool o_fresh = true;    // o holds nothing of this chunk yet
+  bool hidden = false;    // the mask hides pending keys within the rows' ranges
 
   HWY_INLINE float* Row(RowArray array) const {
-    return scratch + at.rows + array * at.s_stride;
+    return scratch + at.rows + array * at.row_stride;
   }
   HWY_INLINE float* Scores(size_t key) const {
     return scratch + at.s + (key - tile_begin) * at.s_stride;
@@ -117,9 +147,10 @@ HWY_INLINE size_t ClampKey(int64_t key, size_t len_k) {
   return key < 0 ? 0 : HWY_MIN(static_cast<size_t>(key), len_k);
 }
 
-// Writes what each row sees, once a task: divisions have no place in the loops.
-// Padding rows see what the last row sees.
-HWY_INLINE void FillRanges(const Block& b, size_t rows_padded, Range* ranges) {
+// Writes what each row sees and which token it is, once a task: divisions have
+// no place in the loops. Padding rows see what the last row sees.
+HWY_INLINE void FillRanges(const Block& b, size_t rows_padded, Range* ranges,
+                           int64_t* tokens) {
   int64_t token = static_cast<int64_t>(b.row_begin / b.group);
   size_t head = b.row_begin % b.group;
   for (size_t r = 0; r < b.rows; ++r) {
@@ -127,23 +158,104 @@ HWY_INLINE void FillRanges(const Block& b, size_t rows_padded, Range* ranges) {
         b.first_key == kNoBound ? 0 : ClampKey(token + b.first_key, b.len_k);
     ranges[r].end =
         b.end_key == kNoBound ? b.len_k : ClampKey(token + b.end_key, b.len_k);
+    tokens[r] = token;
     if (++head == b.group) {
       head = 0;
       ++token;
     }
   }
-  for (size_t r = b.rows; r < rows_padded; ++r) ranges[r] = ranges[b.rows - 1];
+  for (size_t r = b.rows; r < rows_padded; ++r) {
+    ranges[r] = ranges[b.rows - 1];
+    tokens[r] = tokens[b.rows - 1];
+  }
 }
 
-HWY_INLINE Task MakeTask(const Block& b) {
+// The head within the group of a row of the block.
+HWY_INLINE size_t HeadOf(const Task& t, size_t row) {
+  return (t.b.row_begin + row) % t.b.group;
+}
+
+// Where the mask's rows begin, once a task as well. Padding rows repeat the
+// last row's.
+HWY_INLINE void FillMaskRows(Task& t) {
+  const Bias& bias = t.b.bias;
+  for (size_t r = 0; r < t.rows_padded; ++r) {
+    if (r < t.rows) {
+      const int64_t token =
+          t.tokens[r] / static_cast<int64_t>(bias.mask_block_token);
+      t.mask_rows[r] =
+          token * bias.mask_stride_token +
+          static_cast<int64_t>(HeadOf(t, r)) * bias.mask_stride_head;
+    } else {
+      t.mask_rows[r] = t.mask_rows[t.rows - 1];
+    }
+    size_t known = 0;
+    while (known < t.mask_row_count &&
+           t.mask_row_list[known] != t.mask_rows[r]) {
+      ++known;
+    }
+    if (known == t.mask_row_count) {
+      t.mask_row_list[t.mask_row_count++] = t.mask_rows[r];
+    }
+    t.seen[r] = 0;
+  }
+}
+
+HWY_INLINE Task MakeTask(const Block& b, const Layout& at) {
   const hn::ScalableTag<float> d;
-  const Layout at = MakeLayout(b.tile, b.dim_qk, b.dim_v);
   float* scratch = static_cast<float*>(b.scratch);
   Range* ranges = reinterpret_cast<Range*>(scratch + at.ranges);
+  int64_t* tokens = reinterpret_cast<int64_t*>(scratch + at.tokens);
   const size_t rows_padded = RoundUp(b.rows, at.panel);
-  FillRanges(b, rows_padded, ranges);
-  return Task{
-      b, at, scratch, b.rows, rows_padded, at.o_stride / hn::Lanes(d), ranges};
+  FillRanges(b, rows_padded, ranges, tokens);
+  const bool masked = b.bias.mask != MaskType::kNone;
+  Task t{b,
+         at,
+         scratch,
+         b.rows,
+         rows_padded,
+         at.o_stride / hn::Lanes(d),
+         ranges,
+         tokens,
+         reinterpret_cast<int64_t*>(scratch + at.mask_rows),
+         reinterpret_cast<int64_t*>(scratch + at.mask_row_list),
+         0,
+         masked || b.bias.softcap != 0.0f || b.bias.slopes != nullptr,
+         masked ? reinterpret_cast<uint8_t*>(scratch + at.seen) : nullptr};
+  if (masked) FillMaskRows(t);
+  if (b.bias.slopes != nullptr) {
+    for (size_t r = 0; r < rows_padded; ++r) {
+      t.Row(kSlope)[r] =
+          r < b.rows ? b.bias.slopes[HeadOf(t, r)] * kLog2E : 0.0f;
+    }
+  }
+  return t;
+}
+
+// Keys from `key` on that lie one stride apart.
+HWY_INLINE size_t RunOfKeys(const Block& b, size_t key) {
+  if (b.pages.table == nullptr) return b.len_k - key;
+  return b.pages.size - key % b.pages.size;
+}
+
+template <class T>
+HWY_INLINE const T* KeyAt(const Block& b, size_t key) {
+  const T* k = static_cast<const T*>(b.k);
+  if (b.pages.table == nullptr) {
+    return k + static_cast<int64_t>(key) * b.k_stride;
+  }
+  return k + b.pages.table[key / b.pages.size] * b.pages.k_stride +
+         static_cast<int64_t>(key % b.pages.size) * b.k_stride;
+}
+
+template <class T>
+HWY_INLINE const T* ValueAt(const Block& b, size_t key) {
+  const T* v = static_cast<const T*>(b.v);
+  if (b.pages.table == nullptr) {
+    return v + static_cast<int64_t>(key) * b.v_stride;
+  }
+  return v + b.pages.table[key / b.pages.size] * b.pages.v_stride +
+         static_cast<int64_t>(key % b.pages.size) * b.v_stride;
 }
 
 }  // namespace HWY_NAMESPACE

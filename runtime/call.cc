@@ -3,94 +3,15 @@
 #include <cinttypes>
 #include <cstdint>
 
+#include "kernels/kernels.h"
 #include "runtime/error.h"
-#include "runtime/footprint.h"
+#include "runtime/lengths.h"
 #include "runtime/problem.h"
+#include "runtime/sequence.h"
+#include "runtime/tensor.h"
 
 namespace heed {
 namespace {
-
-// One tensor of a call, as an input or output described it.
-struct Tensor {
-  const char* name;
-  const void* data;
-  int64_t extent[4];  // batch, head, token, dim
-  int64_t stride[4];  // in elements
-  int64_t element_bytes;
-  bool is_output;
-
-  bool present = false;  // set by ValidateTensor(): it has elements
-  Footprint footprint{};
-};
-
-constexpr const char* kAxisNames[4] = {"batch", "head", "token", "dim"};
-
-bool IsEmpty(const Tensor& tensor) {
-  for (int64_t extent : tensor.extent) {
-    if (extent == 0) return true;
-  }
-  return false;
-}
-
-// Alignment, the last stride and reach of one tensor; sets its footprint.
-heed_status ValidateTensor(Tensor* tensor) {
-  if (IsEmpty(*tensor)) return HEED_OK;
-  const char* name = tensor->name;
-  const auto base = reinterpret_cast<uintptr_t>(tensor->data);
-  const int64_t bytes = tensor->element_bytes;
-  if (tensor->data == nullptr) {
-    return Fail(HEED_INVALID_ARGUMENT,
-                "call.%s.data is NULL; expected the address of a tensor of "
-                "[%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "]",
-                name, tensor->extent[0], tensor->extent[1], tensor->extent[2],
-                tensor->extent[3]);
-  }
-  if (base % static_cast<uintptr_t>(bytes) != 0) {
-    return Fail(HEED_INVALID_ARGUMENT,
-                "call.%s.data is %p; expected a multiple of %" PRId64 " bytes",
-                name, tensor->data, bytes);
-  }
-  if (tensor->extent[3] > 1 && tensor->stride[3] != 1) {
-    return Fail(HEED_INVALID_ARGUMENT,
-                "call.%s.stride_dim is %" PRId64
-                "; expected 1: the last dimension must be contiguous",
-                name, tensor->stride[3]);
-  }
-  tensor->present = true;
-  Footprint& footprint = tensor->footprint;
-  footprint.base = base;
-  footprint.element_bytes = bytes;
-  for (int axis = 0; axis < 4; ++axis) {
-    footprint.extent[axis] = tensor->extent[axis];
-    // The stride of an axis with one index is never used, whatever it is.
-    const int64_t stride = tensor->extent[axis] > 1 ? tensor->stride[axis] : 0;
-    if (__builtin_mul_overflow(stride, bytes, &footprint.stride_bytes[axis])) {
-      return Fail(HEED_INVALID_ARGUMENT,
-                  "call.%s.stride_%s is %" PRId64
-                  "; expected a stride within the address space",
-                  name, kAxisNames[axis], stride);
-    }
-    if (tensor->is_output && stride == 0 && tensor->extent[axis] > 1) {
-      return Fail(HEED_INVALID_ARGUMENT,
-                  "call.%s.stride_%s is 0 with %" PRId64
-                  " indices; expected another stride: only inputs broadcast",
-                  name, kAxisNames[axis], tensor->extent[axis]);
-    }
-  }
-  if (!Measure(&footprint)) {
-    return Fail(HEED_INVALID_ARGUMENT,
-                "call.%s reaches beyond the address space (strides %" PRId64
-                ", %" PRId64 ", %" PRId64 "); expected smaller strides",
-                name, tensor->stride[0], tensor->stride[1], tensor->stride[2]);
-  }
-  if (tensor->is_output && !IsInjective(footprint)) {
-    return Fail(HEED_INVALID_ARGUMENT,
-                "call.%s overlaps itself (strides %" PRId64 ", %" PRId64
-                ", %" PRId64 "); expected every element at its own place",
-                name, tensor->stride[0], tensor->stride[1], tensor->stride[2]);
-  }
-  return HEED_OK;
-}
 
 heed_status ValidateWorkspace(const heed_call& call, size_t needed) {
   if (needed == 0) return HEED_OK;
@@ -112,94 +33,182 @@ heed_status ValidateWorkspace(const heed_call& call, size_t needed) {
   return HEED_OK;
 }
 
-template <typename InputOrOutput>
-Tensor Describe(const char* name, const InputOrOutput& tensor, int64_t batch,
-                int64_t heads, int64_t len, int64_t dim, int64_t element_bytes,
-                bool is_output) {
-  return {name,
-          tensor.data,
-          {batch, heads, len, dim},
-          {tensor.stride_batch, tensor.stride_head, tensor.stride_token,
-           tensor.stride_dim},
-          element_bytes,
-          is_output};
-}
-
 // Saturates, so that ValidateCall() sees and refuses what does not fit.
 int64_t Product(int64_t a, int64_t b) {
   int64_t product;
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
-// Clears what no index can reach.
-template <typename InputOrOutput>
-void Clear(InputOrOutput* tensor, int64_t batch, int64_t heads, int64_t len,
-           int64_t dim) {
-  if (batch == 0 || heads == 0 || len == 0 || dim == 0) *tensor = {};
-  if (batch <= 1) tensor->stride_batch = 0;
-  if (heads <= 1) tensor->stride_head = 0;
-  if (len <= 1) tensor->stride_token = 0;
+// Axes of the tensors: what the problem says, or one run of tokens, or pages.
+struct Extents {
+  int64_t batch, heads, len;
+};
+
+Extents ExtentsOfQ(const heed_problem& p, const heed_call& call) {
+  if (!IsPackedQ(p, call)) return {p.batch, p.heads_q, p.len_q};
+  return {1, p.heads_q, call.cu_seqlens_q[p.batch]};
+}
+
+Extents ExtentsOfK(const heed_problem& p, const heed_call& call) {
+  if (IsPackedK(p, call)) return {1, p.heads_kv, call.cu_seqlens_k[p.batch]};
+  if (p.page_size == 0) return {p.batch, p.heads_kv, p.len_k};
+  // No key, no page.
+  const int64_t pages = p.len_k == 0 ? 0 : call.block_table.num_pages;
+  return {pages, p.heads_kv, p.page_size};
+}
+
+// The tensors of one call, inputs first.
+class Tensors {
+ public:
+  void Add(const Tensor& tensor) { tensors_[count_++] = tensor; }
+
+  template <typename InputOrOutput>
+  void Add(const char* name, const InputOrOutput& tensor, const Extents& axes,
+           int64_t dim, int64_t element_bytes, bool is_output) {
+    Add(DescribeTensor("call", name, tensor, axes.batch, axes.heads, axes.len,
+                       dim, element_bytes, is_output));
+  }
+
+  template <typename Element>
+  void AddArray(const char* name, const Element* data, int64_t count) {
+    Add(DescribeArray("call", name, data, count, sizeof(Element)));
+  }
+
+  heed_status Validate() {
+    for (size_t i = 0; i < count_; ++i) {
+      const heed_status status = ValidateTensor(&tensors_[i]);
+      if (status != HEED_OK) return status;
+    }
+    return HEED_OK;
+  }
+
+  heed_status ValidateApart() const {
+    return ValidateDisjoint(tensors_, count_);
+  }
+
+ private:
+  // q, k, v, mask, slopes, sinks, four arrays of lengths, the table, out, lse,
+  // the scores, the workspace.
+  static constexpr size_t kMost = 15;
+  Tensor tensors_[kMost];
+  size_t count_ = 0;
+};
+
+// The arrays beside q, k and v. All are inputs.
+void AddArrays(const heed_problem& p, const heed_call& call, Tensors* tensors) {
+  if (p.alibi != 0) {
+    tensors->AddArray("alibi_slopes", call.alibi_slopes, p.heads_q);
+  }
+  if (p.sinks != 0) tensors->AddArray("sinks", call.sinks, p.heads_q);
+  if (p.ragged != 0) {
+    // Each may be left out.
+    if (call.seqused_k != nullptr) {
+      tensors->AddArray("seqused_k", call.seqused_k, p.batch);
+    }
+    if (call.cu_seqlens_q != nullptr) {
+      tensors->AddArray("cu_seqlens_q", call.cu_seqlens_q, p.batch + 1);
+    }
+    if (call.cu_seqlens_k != nullptr) {
+      tensors->AddArray("cu_seqlens_k", call.cu_seqlens_k, p.batch + 1);
+    }
+    if (call.causal_offsets != nullptr) {
+      tensors->AddArray("causal_offsets", call.causal_offsets, p.batch);
+    }
+  }
+  if (p.page_size > 0) {
+    const heed_block_table& table = call.block_table;
+    tensors->Add({"call",
+                  "block_table",
+                  table.data,
+                  {p.batch, 1, 1, p.len_k == 0 ? 0 : table.max_pages},
+                  {table.stride_batch, 0, 0, 1},
+                  sizeof(int32_t),
+                  false});
+  }
+}
+
+// The entries of the block table that a run reads: of the keys that some row
+// sees, from the first one's chunk on.
+heed_status ValidateTable(const heed_problem& p, const heed_call& call) {
+  constexpr auto kChunkKeys = static_cast<int64_t>(kChunk);
+  for (int64_t b = 0; b < p.batch; ++b) {
+    const Sequence sequence = SequenceOf(p, call, b);
+    const auto begin = static_cast<int64_t>(sequence.seen_begin);
+    const heed_status status =
+        ValidatePages("call", call.block_table, p.page_size, b, sequence.len_k,
+                      begin / kChunkKeys * kChunkKeys,
+                      static_cast<int64_t>(sequence.seen_end));
+    if (status != HEED_OK) return status;
+  }
+  return HEED_OK;
 }
 
 }  // namespace
 
 heed_call WithoutUnusedStrides(const heed_problem& p, const heed_call& call) {
   heed_call used = call;
-  Clear(&used.q, p.batch, p.heads_q, p.len_q, p.dim_qk);
-  Clear(&used.k, p.batch, p.heads_kv, p.len_k, p.dim_qk);
-  Clear(&used.v, p.batch, p.heads_kv, p.len_k, p.dim_v);
-  Clear(&used.out, p.batch, p.heads_q, p.len_q, p.dim_v);
-  Clear(&used.lse, p.batch, p.heads_q, p.len_q, 1);
+  const Extents q = ExtentsOfQ(p, call), k = ExtentsOfK(p, call);
+  ClearUnused(&used.q, q.batch, q.heads, q.len, p.dim_qk);
+  ClearUnused(&used.k, k.batch, k.heads, k.len, p.dim_qk);
+  ClearUnused(&used.v, k.batch, k.heads, k.len, p.dim_v);
+  ClearUnused(&used.out, q.batch, q.heads, q.len, p.dim_v);
+  ClearUnused(&used.lse, q.batch, q.heads, q.len, 1);
+  ClearUnused(&used.mask, p.batch, p.heads_q,
+              MaskExtent(p.len_q, p.mask_block_q),
+              MaskExtent(p.len_k, p.mask_block_k));
   return used;
 }
 
 heed_status ValidateCall(const heed_problem& p, const heed_call& call,
-                         size_t workspace_bytes) {
+                         size_t workspace_bytes, const heed_output* scores) {
   if (call.struct_size != sizeof(heed_call)) {
     return Fail(HEED_INVALID_ARGUMENT,
                 "call.struct_size is %zu; expected %zu, as heed_call_init() "
                 "sets it",
                 call.struct_size, sizeof(heed_call));
   }
-  const int64_t bytes = ElementBytes(p.dtype);
-  Tensor tensors[] = {
-      Describe("q", call.q, p.batch, p.heads_q, p.len_q, p.dim_qk, bytes,
-               false),
-      Describe("k", call.k, p.batch, p.heads_kv, p.len_k, p.dim_qk, bytes,
-               false),
-      Describe("v", call.v, p.batch, p.heads_kv, p.len_k, p.dim_v, bytes,
-               false),
-      Describe("out", call.out, p.batch, p.heads_q, p.len_q, p.dim_v, bytes,
-               true),
-      Describe("lse", call.lse, p.batch, p.heads_q, p.len_q, 1, 4, true),
-      // Not a tensor, but it must not meet one either.
-      {"workspace",
-       call.workspace,
-       {1, 1, 1, static_cast<int64_t>(workspace_bytes)},
-       {0, 0, 0, 1},
-       1,
-       true}};
-  const heed_status status = ValidateWorkspace(call, workspace_bytes);
+  heed_status status = ValidateWorkspace(call, workspace_bytes);
   if (status != HEED_OK) return status;
-  for (Tensor& tensor : tensors) {
-    const bool not_wanted = &tensor == &tensors[4] && tensor.data == nullptr;
-    if (not_wanted) continue;
-    const heed_status tensor_status = ValidateTensor(&tensor);
-    if (tensor_status != HEED_OK) return tensor_status;
+
+  // The arrays come first: lengths say how far q, k and v reach.
+  Tensors tensors;
+  AddArrays(p, call, &tensors);
+  if (p.page_size > 0) status = ValidateTableSizes("call", call.block_table);
+  if (status == HEED_OK) status = tensors.Validate();
+  if (status == HEED_OK) status = ValidateLengths(p, call);
+  if (status != HEED_OK) return status;
+
+  const int64_t bytes = ElementBytes(p.dtype);
+  const Extents q = ExtentsOfQ(p, call), k = ExtentsOfK(p, call);
+  tensors.Add("q", call.q, q, p.dim_qk, bytes, false);
+  tensors.Add("k", call.k, k, p.dim_qk, bytes, false);
+  tensors.Add("v", call.v, k, p.dim_v, bytes, false);
+  if (p.mask != HEED_MASK_NONE) {
+    tensors.Add("mask", call.mask,
+                {p.batch, p.heads_q, MaskExtent(p.len_q, p.mask_block_q)},
+                MaskExtent(p.len_k, p.mask_block_k), MaskBytes(p), false);
   }
-  for (const Tensor& output : tensors) {
-    if (!output.present || !output.is_output) continue;
-    for (const Tensor& other : tensors) {
-      if (&other == &output) break;
-      if (other.present && !AreDisjoint(output.footprint, other.footprint)) {
-        return Fail(HEED_INVALID_ARGUMENT,
-                    "call.%s at %p overlaps call.%s at %p; expected them to "
-                    "share no byte",
-                    output.name, output.data, other.name, other.data);
-      }
-    }
+  tensors.Add("out", call.out, q, p.dim_v, bytes, true);
+  if (call.lse.data != nullptr) tensors.Add("lse", call.lse, q, 1, 4, true);
+  if (scores != nullptr) {
+    tensors.Add(DescribeTensor("heed_scores", "scores", *scores, p.batch,
+                               p.heads_q, p.len_q, p.len_k, 4, true));
   }
-  return HEED_OK;
+  // Not a tensor, but it must not meet one either.
+  tensors.Add({"call",
+               "workspace",
+               call.workspace,
+               {1, 1, 1, static_cast<int64_t>(workspace_bytes)},
+               {0, 0, 0, 1},
+               1,
+               true,
+               true});
+  status = tensors.Validate();
+  if (status == HEED_OK) status = tensors.ValidateApart();
+  if (status == HEED_OK && p.page_size > 0 && !HasNoRows(p)) {
+    status = ValidateTable(p, call);
+  }
+  return status;
 }
 
 }  // namespace heed

@@ -9,9 +9,11 @@
 namespace heed {
 
 // HEED_OK, or Fail() naming the argument, its value and what was expected.
-// Reads no tensor element and writes nothing. Presumes a valid problem.
+// Reads lengths and the entries of the block table that the run will read, no
+// other element, and writes nothing. Presumes a valid problem.
 heed_status ValidateCall(const heed_problem& problem, const heed_call& call,
-                         size_t workspace_bytes);
+                         size_t workspace_bytes,
+                         const heed_output* scores = nullptr);
 
 // The call with 0 for the strides that no index uses, which may hold anything,
 // and null for tensors without elements. Offsets formed from the result never

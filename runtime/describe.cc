@@ -16,6 +16,9 @@ std::string Describe(const heed_plan& plan) {
          " tile=" + ToString(plan.choice.tile) +
          " tier=" + TierName(plan.choice.tier) +
          " tasks=" + std::to_string(plan.tasks) +
+         (plan.decode_rows == 0
+              ? ""
+              : " decode parts=" + std::to_string(plan.parts)) +
          " workspace=" + std::to_string(heed_plan_workspace_size(&plan)) +
          " reason=\"" + plan.choice.reason + "\"";
 }

@@ -1,3 +1,4 @@
+// heed_plan_create(): from a problem and options to a plan.
 #include "runtime/plan.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 #include "runtime/error.h"
 #include "runtime/machine.h"
+#include "runtime/plan_cut.h"
 #include "runtime/problem.h"
 #include "runtime/runner_tbb.h"
 #include "runtime/targets.h"
@@ -19,12 +21,6 @@
 
 namespace heed {
 namespace {
-
-// Two cache lines between the slices of two workers: x86 fetches lines in
-// pairs, and an odd distance keeps slices off each other's L1 sets.
-constexpr size_t kSliceGap = 128;
-
-size_t ToLine(size_t bytes) { return (bytes + 63) & ~size_t{63}; }
 
 heed_status ValidateTile(const heed_tile& tile) {
   const struct {
@@ -113,54 +109,6 @@ TileChoice ChooseFor(const heed_options& options, const heed_problem& problem,
   return ChooseTile(ProcessRecords(), problem, kernels, ThisMachine(), threads);
 }
 
-// Cuts the problem into tasks and sizes the workspace.
-heed_status CutIntoTasks(int threads, heed_plan* plan) {
-  const heed_problem& problem = plan->problem;
-  const Tile& tile = plan->choice.tile;
-  plan->group = static_cast<size_t>(Group(problem));
-  plan->rows = RowsPerKvHead(problem);
-  plan->tasks = TaskCount(tile, problem);
-  plan->heads = plan->tasks == 0
-                    ? 0
-                    : static_cast<size_t>(problem.batch * problem.heads_kv);
-  plan->row_blocks = plan->tasks == 0 ? 0 : plan->tasks / plan->heads;
-  plan->workers = std::min(static_cast<size_t>(threads), plan->tasks);
-  const size_t scratch =
-      plan->kernels.scratch_bytes(tile, static_cast<size_t>(problem.dim_qk),
-                                  static_cast<size_t>(problem.dim_v));
-  size_t total;
-  if (__builtin_add_overflow(scratch, kSliceGap + 63, &plan->slice_bytes) ||
-      __builtin_mul_overflow(plan->slice_bytes, plan->workers, &total)) {
-    return Fail(HEED_UNSUPPORTED,
-                "the workspace of %zu workers of %zu bytes overflows size_t",
-                plan->workers, scratch);
-  }
-  plan->slice_bytes &= ~size_t{63};
-  const auto len_k = static_cast<size_t>(problem.len_k);
-  plan->packed_heads = plan->workers > 1 ? plan->heads : 1;
-  plan->packed_k_bytes = 0;
-  plan->packed_v_bytes = 0;
-  if (tile.pack_k == Pack::kCall) {
-    plan->packed_k_bytes = ToLine(plan->kernels.packed_k_bytes(
-        len_k, static_cast<size_t>(problem.dim_qk)));
-  }
-  if (tile.pack_v == Pack::kCall) {
-    plan->packed_v_bytes = ToLine(plan->kernels.packed_v_bytes(
-        len_k, static_cast<size_t>(problem.dim_v)));
-  }
-  size_t packed;
-  if (__builtin_mul_overflow(plan->packed_heads,
-                             plan->packed_k_bytes + plan->packed_v_bytes,
-                             &packed) ||
-      __builtin_add_overflow(total, packed, &total)) {
-    return Fail(HEED_UNSUPPORTED,
-                "the workspace for copies of k and v of %zu heads overflows "
-                "size_t",
-                plan->packed_heads);
-  }
-  return HEED_OK;
-}
-
 heed_status Create(const heed_problem* problem, const heed_options* options,
                    heed_plan** result) {
   if (result == nullptr) {
@@ -189,32 +137,15 @@ heed_status Create(const heed_problem* problem, const heed_options* options,
   plan->q_scale = QueryScale(*problem);
   const int threads = ThreadsFor(chosen);
   plan->choice = ChooseFor(chosen, *problem, plan->kernels, threads);
-  status = CutIntoTasks(threads, plan.get());
+  AlignToMaskBlocks(*problem, plan->kernels, &plan->choice.tile);
+  CutIntoTasks(static_cast<size_t>(threads), plan.get());
+  status = LayOutWorkspace(plan.get());
   if (status != HEED_OK) return status;
   *result = plan.release();
   return HEED_OK;
 }
 
 }  // namespace
-
-TaskPlace PlaceOf(const heed_plan& plan, size_t position) {
-  size_t head, block;
-  if (plan.workers > 1 && plan.problem.causal != HEED_CAUSAL_NONE) {
-    head = position % plan.heads;
-    block = plan.row_blocks - 1 - position / plan.heads;
-  } else {
-    head = position / plan.row_blocks;
-    block = position % plan.row_blocks;
-  }
-  const auto heads_kv = static_cast<size_t>(plan.problem.heads_kv);
-  TaskPlace place;
-  place.batch = static_cast<int64_t>(head / heads_kv);
-  place.kv_head = static_cast<int64_t>(head % heads_kv);
-  place.row_begin = block * plan.choice.tile.row_block;
-  place.rows =
-      std::min(plan.choice.tile.row_block, plan.rows - place.row_begin);
-  return place;
-}
 
 }  // namespace heed
 
@@ -243,8 +174,7 @@ void heed_plan_destroy(heed_plan* plan) { delete plan; }
 
 size_t heed_plan_workspace_size(const heed_plan* plan) {
   if (plan == nullptr) return 0;
-  return plan->workers * plan->slice_bytes +
-         plan->packed_heads * (plan->packed_k_bytes + plan->packed_v_bytes);
+  return plan->workspace.bytes;
 }
 
 }  // extern "C"

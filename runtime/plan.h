@@ -10,50 +10,64 @@
 #include "runtime/include/heed.h"
 #include "runtime/record_files.h"
 
+namespace heed {
+
+// Query rows per kv head up to which a sequence is decoded: its keys are read
+// once, where they lie. Measured: see results/.
+constexpr size_t kDecodeRows = 16;
+
+// Tasks per worker that keep the wait for the last task short.
+constexpr size_t kTasksPerWorker = 4;
+
+// Where the parts of a workspace begin; each begins at a cache line.
+//   slices: scratch, one for each worker
+//   copies: of k and v, kv head by kv head
+//   states: of decodes that are cut over keys, slot by slot
+//   counts: parts of each slot that are done, a cache line each
+//   list:   the tasks of sequences of different lengths (task_list.h)
+struct WorkspaceLayout {
+  size_t slice_bytes = 0;
+  size_t copies = 0;
+  size_t packed_k_bytes = 0;  // one kv head's copy of k; 0: none
+  size_t packed_v_bytes = 0;  // of v
+  size_t packed_heads = 0;    // kv heads whose copies are held at once
+  size_t states = 0, slot_bytes = 0;
+  size_t slots = 0;  // kv heads that can be cut at once
+  size_t counts = 0;
+  size_t list = 0, list_room = 0;  // entries
+  size_t bytes = 0;                // of the whole
+};
+
+}  // namespace heed
+
 // Immutable after heed_plan_create(), so that any number of threads may run it.
 //
-// A task is one row block of one kv head of one batch element. Workers take
-// tasks from a counter until none is left; each works in its own slice of the
-// caller's workspace. Which worker runs a task cannot be seen in the result.
-// A tile may ask for copies of k or v that all tasks of a kv head share: they
-// follow the slices. Several workers make the copies of all heads first; one
-// worker makes each head's before its row blocks, in one place.
+// A task is one of
+//  - a row block of one kv head of one sequence, run by Kernels::attend;
+//  - all rows of one kv head of a sequence of few rows, by Kernels::decode;
+//  - a part of the keys of such a kv head, where heads are fewer than workers
+//    can share. The worker that finishes a kv head's last part merges them.
+// Workers take tasks from a counter until none is left; each works in its own
+// slice of the caller's workspace. Which worker runs a task, and how keys are
+// cut, cannot be seen in the result.
+// A tile may ask for copies of k or v that all row blocks of a kv head share.
+// Several workers make the copies of all heads first; one worker makes each
+// head's before its row blocks, in one place.
 struct heed_plan {
   heed_problem problem;
   heed::Kernels kernels;
   heed::TileChoice choice;
   heed_runner runner;
   float q_scale;
-  size_t group;           // query heads per kv head
-  size_t rows;            // query rows per kv head
-  size_t row_blocks;      // per kv head
-  size_t heads;           // kv heads of all batch elements
-  size_t tasks;           // row_blocks * heads
-  size_t workers;         // min(threads, tasks)
-  size_t slice_bytes;     // scratch of one worker, a multiple of 64
-  size_t packed_k_bytes;  // one kv head's copy of k, a multiple of 64; or 0
-  size_t packed_v_bytes;  // of v
-  size_t packed_heads;    // kv heads whose copies are held at once
+  size_t group;        // query heads per kv head
+  size_t rows;         // query rows per kv head; of the longest sequence
+  size_t decode_rows;  // of those, the most that may be decoded; 0: none
+  size_t row_blocks;   // per kv head, of the longest sequence; 0: all decode
+  size_t heads;        // kv heads of all batch elements
+  size_t parts;        // of the keys of a decode, at most
+  size_t tasks;        // at most
+  size_t workers;      // min(threads, tasks)
+  heed::WorkspaceLayout workspace;
 };
-
-namespace heed {
-
-// Which rows a task owns.
-struct TaskPlace {
-  int64_t batch;
-  int64_t kv_head;
-  size_t row_begin;
-  size_t rows;
-};
-
-// The place of the task that is `position`-th in line.
-//  - One worker: a kv head's row blocks follow each other, so that its keys and
-//    values stay in the cache.
-//  - Several workers and causal: the last row blocks of all heads come first.
-//    They see the most keys, whatever the offset, and a long task that starts
-//    last would keep the others waiting.
-TaskPlace PlaceOf(const heed_plan& plan, size_t position);
-
-}  // namespace heed
 
 #endif  // HEED_RUNTIME_PLAN_H_

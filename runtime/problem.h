@@ -15,10 +15,29 @@ namespace heed {
 // HEED_OK every element count and byte size of the tensors fits an int64_t.
 heed_status ValidateProblem(const heed_problem& problem);
 
-// The four functions below presume a valid problem.
+// The functions below presume a valid problem.
 
 // Query heads that share one kv head; 1 if there are no heads.
 int64_t Group(const heed_problem& problem);
+
+// What places query i at key i + offset: the causal line, or the alignment of a
+// window or ALiBi without one. The two enums agree in value; kNowhere if the
+// problem needs no such place.
+enum class Placement { kNowhere = 0, kTopLeft, kBottomRight, kOffset };
+Placement PlacementOf(const heed_problem& problem);
+
+// heed_problem.align is read.
+bool ReadsAlign(const heed_problem& problem);
+
+// Elements of the mask for so many queries or keys, of which one stands for
+// `block`.
+inline int64_t MaskExtent(int64_t tokens, int32_t block) {
+  return block <= 1 ? tokens : tokens / block + (tokens % block != 0);
+}
+
+// How the kernels read heed_call.mask, and the bytes of one of its elements.
+MaskType KernelMask(const heed_problem& problem);
+int64_t MaskBytes(const heed_problem& problem);
 
 // No query row exists, so there is nothing to write.
 bool HasNoRows(const heed_problem& problem);

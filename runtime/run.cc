@@ -5,21 +5,25 @@
 #include <exception>
 #include <new>
 
+#include "runtime/bind.h"
 #include "runtime/call.h"
 #include "runtime/error.h"
 #include "runtime/plan.h"
-#include "runtime/problem.h"
+#include "runtime/sequence.h"
+#include "runtime/task_list.h"
 
 namespace heed {
 namespace {
 
-// One run, on the stack of heed_plan_run(). The counter has a cache line of its
-// own: every worker writes it, and reads the rest for each task.
+// One run, on the stack of heed_plan_run(). The counters have cache lines of
+// their own: every worker writes them, and reads the rest for each task.
 struct Run {
   const heed_plan* plan;
-  heed_call call;
-  int64_t end_key;
-  size_t seen_keys;  // the last token sees keys [0, seen_keys) at most
+  heed_call call;  // WithoutUnusedStrides()
+  TaskList list;   // of a ragged problem on several workers
+  size_t parts;    // of each kv head, where all are decoded and not listed
+  size_t pieces;   // in which each kv head's keys are copied
+  size_t tasks;
   alignas(64) std::atomic<size_t> next_pack{0};
   alignas(64) std::atomic<size_t> next{0};
 };
@@ -27,133 +31,160 @@ struct Run {
 // Keys that a worker copies in one go: what Kernels::pack asks for, a chunk.
 constexpr size_t kPackKeys = kChunk;
 
-// Where a query token's visible keys end, relative to the token. Cut to
-// [-len_q, len_k]: beyond it every token sees no key, or all of them, and the
-// kernels' i + end_key cannot overflow.
-int64_t EndKey(const heed_problem& problem, const heed_call& call) {
-  int64_t offset;
-  switch (problem.causal) {
-    case HEED_CAUSAL_TOP_LEFT:
-      offset = 0;
-      break;
-    case HEED_CAUSAL_BOTTOM_RIGHT:
-      offset = problem.len_k - problem.len_q;
-      break;
-    case HEED_CAUSAL_OFFSET:
-      offset = call.causal_offset;
-      break;
-    default:
-      return kNoBound;
-  }
-  if (offset >= problem.len_k) return problem.len_k;
-  return std::clamp(offset + 1, -problem.len_q, problem.len_k);
-}
-
-// Token 0 of a head, of elements of so many bytes.
-const void* At(const heed_input& tensor, int64_t element, int64_t batch,
-               int64_t head) {
-  if (tensor.data == nullptr) return nullptr;
-  return static_cast<const char*>(tensor.data) +
-         element * (batch * tensor.stride_batch + head * tensor.stride_head);
-}
-
-void* At(const heed_output& tensor, int64_t element, int64_t batch,
-         int64_t head) {
-  if (tensor.data == nullptr) return nullptr;
-  return static_cast<char*>(tensor.data) +
-         element * (batch * tensor.stride_batch + head * tensor.stride_head);
-}
-
-// The part of a block that is the same for all tasks of a run.
-Block CommonBlock(const Run& run) {
-  const heed_plan& plan = *run.plan;
-  const heed_call& call = run.call;
-  Block block{};
-  block.q_stride_token = call.q.stride_token;
-  block.q_stride_head = call.q.stride_head;
-  block.k_stride = call.k.stride_token;
-  block.v_stride = call.v.stride_token;
-  block.out_stride_token = call.out.stride_token;
-  block.out_stride_head = call.out.stride_head;
-  block.lse_stride_token = call.lse.stride_token;
-  block.lse_stride_head = call.lse.stride_head;
-  block.group = plan.group;
-  block.len_k = static_cast<size_t>(plan.problem.len_k);
-  block.dim_qk = static_cast<size_t>(plan.problem.dim_qk);
-  block.dim_v = static_cast<size_t>(plan.problem.dim_v);
-  block.first_key = kNoBound;
-  block.end_key = run.end_key;
-  block.q_scale = plan.q_scale;
-  block.tile = plan.choice.tile;
-  return block;
-}
-
-// Points a block at one kv head: its k, v and their copies.
-void TakeHead(const Run& run, int64_t batch, int64_t kv_head, Block* block) {
-  const heed_plan& plan = *run.plan;
-  const heed_call& call = run.call;
-  const int64_t element = ElementBytes(plan.problem.dtype);
-  const int64_t first_head = kv_head * static_cast<int64_t>(plan.group);
-  block->q = At(call.q, element, batch, first_head);
-  block->k = At(call.k, element, batch, kv_head);
-  block->v = At(call.v, element, batch, kv_head);
-  block->out = At(call.out, element, batch, first_head);
-  block->lse = static_cast<float*>(At(call.lse, 4, batch, first_head));
-  const size_t place =
-      plan.packed_heads == 1
-          ? 0
-          : static_cast<size_t>(batch * plan.problem.heads_kv + kv_head);
-  char* packed = static_cast<char*>(call.workspace) +
-                 plan.workers * plan.slice_bytes +
-                 place * (plan.packed_k_bytes + plan.packed_v_bytes);
-  if (plan.packed_k_bytes != 0) {
-    block->packed_k = reinterpret_cast<float*>(packed);
-  }
-  if (plan.packed_v_bytes != 0) {
-    block->packed_v = reinterpret_cast<float*>(packed + plan.packed_k_bytes);
-  }
+template <typename T>
+T* InWorkspace(const Run& run, size_t offset) {
+  return reinterpret_cast<T*>(static_cast<char*>(run.call.workspace) + offset);
 }
 
 bool HasCopies(const heed_plan& plan) {
-  return plan.packed_k_bytes + plan.packed_v_bytes != 0;
+  return plan.workspace.packed_heads != 0;
+}
+
+// Copies of keys [key_begin, key_end) of the block's kv head, those that a row
+// sees and those before them in their chunk.
+void CopyKeys(const heed_plan& plan, const Sequence& sequence, size_t key_begin,
+              size_t key_end, const Block& block) {
+  const size_t begin =
+      std::max(key_begin, sequence.seen_begin / kChunk * kChunk);
+  const size_t end = std::min(key_end, sequence.seen_end);
+  if (begin < end) plan.kernels.pack(block, begin, end);
 }
 
 // Makes copies until all heads have theirs.
 void PackSome(void* context, size_t /*worker*/) {
   Run& run = *static_cast<Run*>(context);
   const heed_plan& plan = *run.plan;
-  Block block = CommonBlock(run);
-  const size_t pieces = (run.seen_keys + kPackKeys - 1) / kPackKeys;
+  const auto heads_kv = static_cast<size_t>(plan.problem.heads_kv);
+  Block block = CommonBlock(plan, run.call);
   for (size_t position;
        (position = run.next_pack.fetch_add(1, std::memory_order_relaxed)) <
-       pieces * plan.heads;) {
-    const auto head = static_cast<int64_t>(position / pieces);
-    TakeHead(run, head / plan.problem.heads_kv, head % plan.problem.heads_kv,
-             &block);
-    const size_t begin = position % pieces * kPackKeys;
-    plan.kernels.pack(block, begin, std::min(begin + kPackKeys, run.seen_keys));
+       run.pieces * plan.heads;) {
+    const size_t head = position / run.pieces;
+    const Sequence sequence = SequenceOf(plan.problem, run.call,
+                                         static_cast<int64_t>(head / heads_kv));
+    if (CutSequence(plan, sequence).decodes) continue;
+    Bind(plan, run.call, sequence, static_cast<int64_t>(head % heads_kv),
+         &block);
+    const size_t key = position % run.pieces * kPackKeys;
+    CopyKeys(plan, sequence, key, key + kPackKeys, block);
   }
+}
+
+// Runs part `place.part` of a decode that is cut over keys; merges if it is the
+// last to finish.
+void DecodePart(const Run& run, const Sequence& sequence,
+                const TaskPlace& place, const Block& block) {
+  const heed_plan& plan = *run.plan;
+  const WorkspaceLayout& at = plan.workspace;
+  size_t begin, end;
+  SeenChunks(sequence, &begin, &end);
+  const size_t chunks = end - begin;
+  float* states =
+      InWorkspace<float>(run, at.states + place.slot * at.slot_bytes);
+  plan.kernels.decode_part(block, begin + chunks * place.part / place.parts,
+                           begin + chunks * (place.part + 1) / place.parts,
+                           states);
+  // Whoever counts last sees what all others wrote before they counted.
+  auto* done = InWorkspace<std::atomic<size_t>>(
+      run, at.counts + place.slot * kCountBytes);
+  if (done->fetch_add(1, std::memory_order_acq_rel) + 1 == place.parts) {
+    plan.kernels.merge(block, end, states);
+  }
+}
+
+void RunTask(const Run& run, const Sequence& sequence, const TaskPlace& place,
+             Block* block) {
+  block->row_begin = place.row_begin;
+  block->rows = place.rows;
+  if (place.parts == 0) {
+    run.plan->kernels.attend(*block);
+  } else if (place.parts == 1) {
+    run.plan->kernels.decode(*block);
+  } else {
+    DecodePart(run, sequence, place, *block);
+  }
+}
+
+// The task that is `position`-th in line, of sequences of the same length.
+TaskPlace CountOff(const Run& run, size_t position, int64_t* kv_head) {
+  const heed_plan& plan = *run.plan;
+  size_t head, rest;
+  if (run.parts > 1 || plan.problem.causal == HEED_CAUSAL_NONE) {
+    const size_t per_head = run.tasks / plan.heads;
+    head = position / per_head;
+    rest = position % per_head;
+  } else {
+    // The last row blocks of all heads come first: they see the most keys,
+    // whatever the offset, and a long task that starts last would keep the
+    // others waiting.
+    head = position % plan.heads;
+    rest = run.tasks / plan.heads - 1 - position / plan.heads;
+  }
+  const auto heads_kv = static_cast<size_t>(plan.problem.heads_kv);
+  *kv_head = static_cast<int64_t>(head % heads_kv);
+  TaskPlace place{};
+  place.batch = static_cast<int64_t>(head / heads_kv);
+  if (plan.row_blocks == 0) {
+    place.rows = plan.rows;
+    place.parts = run.parts;
+    place.part = rest;
+    place.slot = head;
+  } else {
+    const size_t row_block = plan.choice.tile.row_block;
+    place.row_begin = rest * row_block;
+    place.rows = std::min(row_block, plan.rows - place.row_begin);
+  }
+  return place;
+}
+
+// The same from the list; a slot for each kv head.
+TaskPlace FromList(const Run& run, size_t position, int64_t* kv_head) {
+  const auto heads_kv = static_cast<size_t>(run.plan->problem.heads_kv);
+  TaskPlace place = run.list.tasks[position / heads_kv].place;
+  *kv_head = static_cast<int64_t>(position % heads_kv);
+  place.slot += position % heads_kv;
+  return place;
 }
 
 // Takes tasks until none is left.
 void Work(void* context, size_t worker) {
   Run& run = *static_cast<Run*>(context);
   const heed_plan& plan = *run.plan;
-  Block block = CommonBlock(run);
-  block.scratch =
-      static_cast<char*>(run.call.workspace) + worker * plan.slice_bytes;
-  const bool packs = plan.workers == 1 && HasCopies(plan);
+  Block block = CommonBlock(plan, run.call);
+  block.scratch = InWorkspace<char>(run, worker * plan.workspace.slice_bytes);
   // Relaxed: the counter orders nothing but itself, and the runner's return
   // orders the outputs.
   for (size_t position; (position = run.next.fetch_add(
-                             1, std::memory_order_relaxed)) < plan.tasks;) {
-    const TaskPlace place = PlaceOf(plan, position);
-    TakeHead(run, place.batch, place.kv_head, &block);
-    block.row_begin = place.row_begin;
-    block.rows = place.rows;
-    if (packs && place.row_begin == 0)
-      plan.kernels.pack(block, 0, run.seen_keys);
-    plan.kernels.attend(block);
+                             1, std::memory_order_relaxed)) < run.tasks;) {
+    int64_t kv_head;
+    const TaskPlace place = run.list.tasks != nullptr
+                                ? FromList(run, position, &kv_head)
+                                : CountOff(run, position, &kv_head);
+    const Sequence sequence = SequenceOf(plan.problem, run.call, place.batch);
+    Bind(plan, run.call, sequence, kv_head, &block);
+    RunTask(run, sequence, place, &block);
+  }
+}
+
+// All tasks on this thread: a kv head's row blocks follow each other, so that
+// its keys and values stay in the cache, and its copies serve them all.
+void WorkAlone(const Run& run) {
+  const heed_plan& plan = *run.plan;
+  Block block = CommonBlock(plan, run.call);
+  block.scratch = run.call.workspace;
+  for (int64_t batch = 0; batch < plan.problem.batch; ++batch) {
+    const Sequence sequence = SequenceOf(plan.problem, run.call, batch);
+    const SequenceCut cut = CutSequence(plan, sequence);
+    if (cut.blocks == 0) continue;
+    for (int64_t head = 0; head < plan.problem.heads_kv; ++head) {
+      Bind(plan, run.call, sequence, head, &block);
+      if (HasCopies(plan) && !cut.decodes) {
+        CopyKeys(plan, sequence, 0, sequence.seen_end, block);
+      }
+      for (size_t i = 0; i < cut.blocks; ++i) {
+        RunTask(run, sequence, BlockPlace(sequence, cut, i), &block);
+      }
+    }
   }
 }
 
@@ -168,11 +199,42 @@ heed_status RunOn(const heed_runner& runner, size_t workers,
               tasks - taken, tasks);
 }
 
-// Keys that the last query token may see; a packed copy needs no more.
-size_t SeenKeys(const heed_problem& problem, int64_t end_key) {
-  if (end_key == kNoBound) return static_cast<size_t>(problem.len_k);
-  return static_cast<size_t>(
-      std::clamp<int64_t>(problem.len_q - 1 + end_key, 0, problem.len_k));
+// Counts the tasks of sequences of the same length.
+void CountTasks(const heed_plan& plan, Run* run) {
+  run->parts = 1;
+  if (plan.parts > 1) {
+    // Where keys are hidden there may be fewer chunks than parts.
+    size_t begin, end;
+    SeenChunks(SequenceOf(plan.problem, run->call, 0), &begin, &end);
+    run->parts = std::clamp<size_t>(end - begin, 1, plan.parts);
+  }
+  run->tasks = plan.heads * std::max(plan.row_blocks, run->parts);
+}
+
+heed_status WorkTogether(const heed_plan& plan, Run* run) {
+  size_t slots;
+  if (plan.workspace.list_room != 0) {
+    run->list = ListTasks(plan, run->call,
+                          InWorkspace<ListedTask>(*run, plan.workspace.list));
+    run->tasks = run->list.count * static_cast<size_t>(plan.problem.heads_kv);
+    slots = run->list.slots;
+  } else {
+    CountTasks(plan, run);
+    slots = run->parts > 1 ? plan.heads : 0;
+  }
+  for (size_t slot = 0; slot < slots; ++slot) {
+    new (InWorkspace<void>(*run, plan.workspace.counts + slot * kCountBytes))
+        std::atomic<size_t>(0);
+  }
+  if (HasCopies(plan)) {
+    const auto len_k = static_cast<size_t>(plan.problem.len_k);
+    run->pieces = (len_k + kPackKeys - 1) / kPackKeys;
+    const heed_status status =
+        RunOn(plan.runner, plan.workers, PackSome, run->next_pack,
+              run->pieces * plan.heads, run);
+    if (status != HEED_OK) return status;
+  }
+  return RunOn(plan.runner, plan.workers, Work, run->next, run->tasks, run);
 }
 
 heed_status Execute(const heed_plan& plan, const heed_call& call) {
@@ -180,20 +242,10 @@ heed_status Execute(const heed_plan& plan, const heed_call& call) {
   if (plan.tasks == 0) return HEED_OK;
   if (plan.problem.dim_v == 0 && call.lse.data == nullptr) return HEED_OK;
 
-  const int64_t end_key = EndKey(plan.problem, call);
-  Run run{&plan, WithoutUnusedStrides(plan.problem, call), end_key,
-          SeenKeys(plan.problem, end_key)};
-  if (plan.workers == 1) {
-    Work(&run, 0);
-    return HEED_OK;
-  }
-  if (HasCopies(plan)) {
-    const size_t pieces = (run.seen_keys + kPackKeys - 1) / kPackKeys;
-    const heed_status status = RunOn(plan.runner, plan.workers, PackSome,
-                                     run.next_pack, pieces * plan.heads, &run);
-    if (status != HEED_OK) return status;
-  }
-  return RunOn(plan.runner, plan.workers, Work, run.next, plan.tasks, &run);
+  Run run{&plan, WithoutUnusedStrides(plan.problem, call), {}, 1, 0, 0};
+  if (plan.workers > 1) return WorkTogether(plan, &run);
+  WorkAlone(run);
+  return HEED_OK;
 }
 
 }  // namespace

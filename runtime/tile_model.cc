@@ -23,14 +23,15 @@ size_t WorkingBytes(const Tile& tile, size_t dim_qk, size_t dim_v) {
   return floats * sizeof(float);
 }
 
-// 16-bit elements widen where they are copied, and nowhere else.
+// 16-bit elements widen where they are copied, and nowhere else; and in place
+// the kernels read keys as one run.
 bool MustPackK(const heed_problem& problem) {
-  return problem.dtype != HEED_F32;
+  return problem.dtype != HEED_F32 || problem.page_size > 0;
 }
 
 // In place the kernels read whole vectors of v.
 bool MustPackV(const heed_problem& problem, const Kernels& kernels) {
-  return problem.dtype != HEED_F32 ||
+  return MustPackK(problem) ||
          static_cast<size_t>(problem.dim_v) % kernels.lanes != 0;
 }
 
@@ -68,6 +69,20 @@ Tile RoundTile(const Tile& tile, const heed_problem& problem,
     rounded.pack_v = Pack::kTile;
   }
   return rounded;
+}
+
+void AlignToMaskBlocks(const heed_problem& problem, const Kernels& kernels,
+                       Tile* tile) {
+  if (problem.mask_block_q <= 1) return;
+  const size_t block = static_cast<size_t>(problem.mask_block_q) *
+                       static_cast<size_t>(Group(problem));
+  for (size_t rows = tile->row_block; rows >= kernels.row_multiple;
+       rows -= kernels.row_multiple) {
+    if (block % rows == 0) {
+      tile->row_block = rows;
+      return;
+    }
+  }
 }
 
 bool FeasibleTile(const Tile& tile, const heed_problem& problem,

@@ -22,6 +22,11 @@ constexpr size_t kMaxKeyTile = kChunk;
 Tile ModelTile(const heed_problem& problem, const Kernels& kernels,
                const Machine& machine, int threads = 0);
 
+// Cuts the row block so that whole ones make up a block of the mask's queries,
+// if any do: rows of a task then skip the same keys.
+void AlignToMaskBlocks(const heed_problem& problem, const Kernels& kernels,
+                       Tile* tile);
+
 // The kernels can run this tile as it is.
 bool FeasibleTile(const Tile& tile, const heed_problem& problem,
                   const Kernels& kernels);

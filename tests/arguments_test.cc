@@ -101,6 +101,130 @@ TEST(ProblemArguments, ScalesThatAreNotFiniteAreRefused) {
   }
 }
 
+TEST(ProblemArguments, FlagsAreZeroOrOne) {
+  const struct {
+    const char* name;
+    int32_t heed_problem::*field;
+  } flags[] = {{"window", &heed_problem::window},
+               {"alibi", &heed_problem::alibi},
+               {"sinks", &heed_problem::sinks},
+               {"ragged", &heed_problem::ragged}};
+  for (const auto& flag : flags) {
+    for (const int32_t value : {-1, 2, INT32_MAX}) {
+      ExpectProblemRefused(
+          [&](heed_problem* p) {
+            p->causal = HEED_CAUSAL_TOP_LEFT;
+            p->*flag.field = value;
+          },
+          {std::string("problem.") + flag.name + " is " + std::to_string(value),
+           "expected 0 or 1"});
+    }
+  }
+}
+
+TEST(ProblemArguments, SoftcapsThatFloatsCannotHoldAreRefused) {
+  for (const double cap :
+       {-1.0, -HUGE_VAL, HUGE_VAL, std::nan(""), 1e-60, 1e-39, 1.1e38, 1e300}) {
+    ExpectProblemRefused([&](heed_problem* p) { p->softcap = cap; },
+                         {"problem.softcap is", "expected 0"});
+  }
+  for (const double cap : {0.0, -0.0, 1.2e-38, 1.0, 50.0, 1e38}) {
+    heed_problem problem = GoodProblem();
+    problem.softcap = cap;
+    heed_plan* plan = nullptr;
+    EXPECT_EQ(heed_plan_create(&problem, nullptr, &plan), HEED_OK)
+        << heed_last_error();
+    heed_plan_destroy(plan);
+  }
+}
+
+TEST(ProblemArguments, WindowsAreCheckedWhereTheyAreOn) {
+  const auto window = [](int64_t left, int64_t right) {
+    return [=](heed_problem* p) {
+      p->causal = HEED_CAUSAL_TOP_LEFT;
+      p->window = 1;
+      p->window_left = left;
+      p->window_right = right;
+    };
+  };
+  ExpectProblemRefused(window(-2, 0), {"problem.window_left is -2", "expected",
+                                       "-1 for no limit"});
+  ExpectProblemRefused(window(0, INT64_MIN),
+                       {"problem.window_right is -9223372036854775808"});
+  for (const auto& [left, right] :
+       {std::pair<int64_t, int64_t>{-1, -1}, {0, 0}, {INT64_MAX, INT64_MAX}}) {
+    heed_problem problem = GoodProblem();
+    window(left, right)(&problem);
+    heed_plan* plan = nullptr;
+    EXPECT_EQ(heed_plan_create(&problem, nullptr, &plan), HEED_OK)
+        << heed_last_error();
+    heed_plan_destroy(plan);
+    problem.window = 0;
+    problem.window_left = -100;
+    EXPECT_EQ(heed_plan_create(&problem, nullptr, &plan), HEED_OK);
+    heed_plan_destroy(plan);
+  }
+}
+
+TEST(ProblemArguments, WindowsAndAlibiWithoutCausalNeedAnAlignment) {
+  for (const int32_t align : {-1, 0, 4}) {
+    ExpectProblemRefused(
+        [&](heed_problem* p) {
+          p->window = 1;
+          p->align = align;
+        },
+        {"problem.align is " + std::to_string(align), "expected",
+         "window is on"});
+    ExpectProblemRefused(
+        [&](heed_problem* p) {
+          p->alibi = 1;
+          p->align = align;
+        },
+        {"problem.align is " + std::to_string(align), "expected",
+         "alibi is on"});
+    // Not read: without either, or with a causal line.
+    heed_problem problem = GoodProblem();
+    problem.align = align;
+    heed_plan* plan = nullptr;
+    EXPECT_EQ(heed_plan_create(&problem, nullptr, &plan), HEED_OK);
+    heed_plan_destroy(plan);
+    problem.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+    problem.alibi = problem.window = 1;
+    EXPECT_EQ(heed_plan_create(&problem, nullptr, &plan), HEED_OK);
+    heed_plan_destroy(plan);
+  }
+}
+
+TEST(ProblemArguments, MasksAndPagesAreChecked) {
+  for (const int32_t mask : {-1, 4, 77}) {
+    ExpectProblemRefused(
+        [&](heed_problem* p) { p->mask = mask; },
+        {"problem.mask is " + std::to_string(mask), "expected"});
+  }
+  ExpectProblemRefused([](heed_problem* p) { p->page_size = -16; },
+                       {"problem.page_size is -16", "expected"});
+  ExpectProblemRefused(
+      [](heed_problem* p) {
+        p->mask = HEED_MASK_F32;
+        p->dim_qk = p->dim_v = 1;
+        p->len_q = p->len_k = int64_t{1} << 31;
+      },
+      {"bytes of mask", "overflow", "expected"});
+}
+
+TEST(ProblemArguments, LengthsBeyondThePositionsThereAreAreUnsupported) {
+  for (int64_t heed_problem::*len :
+       {&heed_problem::len_q, &heed_problem::len_k}) {
+    ExpectProblemRefused(
+        [&](heed_problem* p) {
+          p->batch = p->heads_q = p->heads_kv = 1;
+          p->dim_qk = p->dim_v = 0;
+          p->*len = (int64_t{1} << 60) + 1;
+        },
+        {"problem.len_", "at most", "supported"}, HEED_UNSUPPORTED);
+  }
+}
+
 TEST(ProblemArguments, StructsOfAnotherSizeAreRefused) {
   for (const size_t size :
        {size_t{0}, sizeof(heed_problem) - 8, sizeof(heed_problem) + 8}) {

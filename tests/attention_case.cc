@@ -2,13 +2,12 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <thread>
 
 #include "tests/row_program.h"
 #include "tests/sanitizer.h"
+#include "tests/scratch.h"
 
 namespace heed::test {
 namespace {
@@ -18,6 +17,86 @@ constexpr float kSentinel = -7.70807e33f;
 
 size_t Count(int64_t a, int64_t b, int64_t c, int64_t d) {
   return static_cast<size_t>(a * b * c * d);
+}
+
+// Batch and tokens of a tensor, and its strides.
+struct Extents {
+  int64_t batch, len;
+};
+
+Extents QueryExtents(const Case& c) {
+  if (c.cu_seqlens_q.empty()) return {c.problem.batch, c.problem.len_q};
+  return {1, c.cu_seqlens_q.back()};
+}
+
+Extents KeyExtents(const Case& c) {
+  if (c.problem.page_size > 0) return {c.num_pages, c.problem.page_size};
+  if (c.cu_seqlens_k.empty()) return {c.problem.batch, c.problem.len_k};
+  return {1, c.cu_seqlens_k.back()};
+}
+
+template <typename Tensor, typename Data>
+Tensor Describe(const Case& c, Data data, int64_t heads, int64_t len,
+                int64_t dim) {
+  if (c.tokens_first) return {data, len * heads * dim, dim, heads * dim, 1};
+  return {data, heads * len * dim, len * dim, dim, 1};
+}
+
+template <typename T>
+const T* OrNull(const std::vector<T>& x) {
+  return x.empty() ? nullptr : x.data();
+}
+
+void BindMask(const Case& c, heed_call* call) {
+  const CaseMask& mask = c.mask;
+  if (c.problem.mask == HEED_MASK_NONE) return;
+  if (c.problem.mask == HEED_MASK_BOOL) {
+    call->mask.data = mask.bytes.data();
+  } else {
+    call->mask.data = mask.values.data();
+  }
+  const int64_t head = mask.len_q * mask.room;
+  call->mask.stride_token = mask.len_q == 1 ? 0 : mask.room;
+  call->mask.stride_head = mask.heads == 1 ? 0 : head;
+  call->mask.stride_batch = mask.batch == 1 ? 0 : mask.heads * head;
+  call->mask.stride_dim = 1;
+}
+
+void BindSequences(const Case& c, heed_call* call) {
+  call->causal_offset = c.causal_offset;
+  call->seqused_k = OrNull(c.seqused_k);
+  call->cu_seqlens_q = OrNull(c.cu_seqlens_q);
+  call->cu_seqlens_k = OrNull(c.cu_seqlens_k);
+  call->causal_offsets = OrNull(c.causal_offsets);
+  call->block_table = {OrNull(c.block_table), c.max_pages, c.max_pages,
+                       c.num_pages};
+}
+
+std::string OptionsOf(const Case& c) {
+  const heed_problem& p = c.problem;
+  std::string text;
+  const auto add = [&text](bool on, const std::string& what) {
+    if (on) text += " " + what;
+  };
+  const auto number = [](int64_t x) { return std::to_string(x); };
+  add(p.causal == HEED_CAUSAL_OFFSET || p.align == HEED_ALIGN_OFFSET,
+      "offset " + number(c.causal_offset));
+  add(p.causal == HEED_CAUSAL_NONE && p.align != 0, "align " + number(p.align));
+  add(p.window != 0,
+      "window " + number(p.window_left) + " " + number(p.window_right));
+  add(p.softcap != 0, "softcap " + std::to_string(p.softcap));
+  add(p.alibi != 0, "alibi");
+  add(p.mask != HEED_MASK_NONE, "mask " + number(p.mask));
+  add(p.mask_block_q > 1 || p.mask_block_k > 1,
+      "blocks " + number(p.mask_block_q) + "x" + number(p.mask_block_k));
+  add(p.sinks != 0, "sinks");
+  add(!c.seqused_k.empty(), "seqused_k");
+  add(!c.cu_seqlens_q.empty(), "cu_seqlens_q");
+  add(!c.cu_seqlens_k.empty(), "cu_seqlens_k");
+  add(!c.causal_offsets.empty(), "causal_offsets");
+  add(p.page_size > 0, "page_size " + number(p.page_size));
+  add(c.tokens_first, "tokens first");
+  return text;
 }
 
 void RunSerially(void*, size_t count, void (*task)(void*, size_t), void* ctx) {
@@ -51,24 +130,26 @@ heed_problem MakeProblem(int64_t batch, int64_t heads_q, int64_t heads_kv,
   return problem;
 }
 
+void SizeInputs(Case* c) {
+  const heed_problem& p = c->problem;
+  const Extents q = QueryExtents(*c), k = KeyExtents(*c);
+  c->q.assign(Count(q.batch, p.heads_q, q.len, p.dim_qk), 0.0f);
+  c->k.assign(Count(k.batch, p.heads_kv, k.len, p.dim_qk), 0.0f);
+  c->v.assign(Count(k.batch, p.heads_kv, k.len, p.dim_v), 0.0f);
+}
+
 Case MakeCase(const heed_problem& p, int64_t causal_offset) {
   Case c;
   c.problem = p;
   c.causal_offset = causal_offset;
-  c.q.resize(Count(p.batch, p.heads_q, p.len_q, p.dim_qk));
-  c.k.resize(Count(p.batch, p.heads_kv, p.len_k, p.dim_qk));
-  c.v.resize(Count(p.batch, p.heads_kv, p.len_k, p.dim_v));
+  SizeInputs(&c);
   return c;
 }
 
 std::string NameOf(const Case& c) {
   char text[256] = "";
   heed_problem_print(&c.problem, text, sizeof(text));
-  std::string name = text;
-  if (c.problem.causal == HEED_CAUSAL_OFFSET) {
-    name += " offset " + std::to_string(c.causal_offset);
-  }
-  return name;
+  return text + OptionsOf(c);
 }
 
 std::string NameOf(const Settings& settings) {
@@ -86,25 +167,30 @@ std::string NameOf(const Settings& settings) {
 
 heed_call DenseCall(const Case& c, Result* result) {
   const heed_problem& p = c.problem;
-  result->out.assign(Count(p.batch, p.heads_q, p.len_q, p.dim_v), kSentinel);
-  result->lse.assign(Count(p.batch, p.heads_q, p.len_q, 1), kSentinel);
+  const Extents q = QueryExtents(c), k = KeyExtents(c);
+  result->out.assign(Count(q.batch, p.heads_q, q.len, p.dim_v), kSentinel);
+  result->lse.assign(Count(q.batch, p.heads_q, q.len, 1), kSentinel);
   heed_call call;
   heed_call_init(&call);
   // An empty vector has no address, and a null pointer may be an error even
   // where nothing is read.
   static float nothing[1] = {kSentinel};
-  const auto in = [](const std::vector<float>& x) {
+  const auto in = [](const std::vector<float>& x) -> const void* {
     return x.empty() ? nothing : x.data();
   };
-  const auto to = [](std::vector<float>& x) {
+  const auto to = [](std::vector<float>& x) -> void* {
     return x.empty() ? nothing : x.data();
   };
-  call.q = heed_dense_input(in(c.q), p.heads_q, p.len_q, p.dim_qk);
-  call.k = heed_dense_input(in(c.k), p.heads_kv, p.len_k, p.dim_qk);
-  call.v = heed_dense_input(in(c.v), p.heads_kv, p.len_k, p.dim_v);
-  call.out = heed_dense_output(to(result->out), p.heads_q, p.len_q, p.dim_v);
-  call.lse = heed_dense_output(to(result->lse), p.heads_q, p.len_q, 1);
-  call.causal_offset = c.causal_offset;
+  call.q = Describe<heed_input>(c, in(c.q), p.heads_q, q.len, p.dim_qk);
+  call.k = Describe<heed_input>(c, in(c.k), p.heads_kv, k.len, p.dim_qk);
+  call.v = Describe<heed_input>(c, in(c.v), p.heads_kv, k.len, p.dim_v);
+  call.out =
+      Describe<heed_output>(c, to(result->out), p.heads_q, q.len, p.dim_v);
+  call.lse = Describe<heed_output>(c, to(result->lse), p.heads_q, q.len, 1);
+  BindMask(c, &call);
+  BindSequences(c, &call);
+  call.alibi_slopes = OrNull(c.slopes);
+  call.sinks = OrNull(c.sinks);
   return call;
 }
 
@@ -121,11 +207,7 @@ heed_status RunCall(const heed_problem& problem, const heed_call& call,
   heed_status status = heed_plan_create(&problem, &options, &plan);
   if (status != HEED_OK) return status;
   const size_t size = heed_plan_workspace_size(plan);
-  const size_t whole_lines = (size + 63) / 64 * 64;
-  const std::unique_ptr<void, decltype(&std::free)> workspace(
-      size == 0 ? nullptr : std::aligned_alloc(64, whole_lines), &std::free);
-  // The program may depend on nothing that lies in its scratch.
-  if (size != 0) std::memset(workspace.get(), 0xFF, size);
+  const Scratch workspace(size);
   heed_call with_workspace = call;
   with_workspace.workspace = workspace.get();
   with_workspace.workspace_size = size;

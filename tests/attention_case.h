@@ -21,17 +21,41 @@ heed_problem MakeProblem(int64_t batch, int64_t heads_q, int64_t heads_kv,
                          int64_t len_q, int64_t len_k, int64_t dim_qk,
                          int64_t dim_v, int32_t causal = HEED_CAUSAL_NONE);
 
-// A problem with dense [batch, heads, len, dim] inputs.
+// A mask that is dense but for the room that its rows may have.
+struct CaseMask {
+  int64_t batch = 1, heads = 1;  // each 1 or the problem's
+  int64_t len_q = 1;  // 1 or the problem's; with blocks, as many as there are
+  int64_t room = 0;   // elements of a row; at least one for each key, or block
+  std::vector<uint8_t> bytes;  // HEED_MASK_BOOL
+  std::vector<float> values;   // the other kinds
+};
+
+// A problem with its data. Of what the problem's options do not ask for there
+// is nothing.
 struct Case {
   heed_problem problem;
   int64_t causal_offset = 0;
+  // Dense [batch, heads, len, dim], or [batch, len, heads, dim] if
+  // tokens_first, which goes for out and lse too. The len of cu_seqlens is all
+  // tokens, their batch 1; of pages it is the page_size, their batch num_pages.
   std::vector<float> q, k, v;
+  bool tokens_first = false;
+
+  CaseMask mask;
+  std::vector<float> slopes, sinks;
+  std::vector<int32_t> seqused_k, cu_seqlens_q, cu_seqlens_k;
+  std::vector<int64_t> causal_offsets;
+  std::vector<int32_t> block_table;  // [batch, max_pages]
+  int64_t max_pages = 0, num_pages = 0;
 };
 
 // Inputs of the right sizes, all zero.
 Case MakeCase(const heed_problem& problem, int64_t causal_offset = 0);
 
-// The problem string and, for an explicit offset, the offset.
+// Gives q, k and v the sizes that the rest of the case asks for; all zero.
+void SizeInputs(Case* c);
+
+// The problem string, and what the string may not say.
 std::string NameOf(const Case& c);
 
 // Runners that need no TBB: one thread, and one std::thread for each task.
@@ -56,7 +80,7 @@ std::string NameOf(const Settings& settings);
 struct Result {
   heed_status status = HEED_OK;
   std::string error;
-  std::vector<float> out;  // dense [batch, heads_q, len_q, dim_v]
+  std::vector<float> out;  // dense [batch, heads_q, len_q, dim_v], as q is
   std::vector<float> lse;  // dense [batch, heads_q, len_q]
 };
 

@@ -14,6 +14,8 @@
 
 #include "tests/attention_case.h"
 #include "tests/input_families.h"
+#include "tests/kernel_call.h"
+#include "tests/random_case.h"
 #include "tests/row_program.h"
 
 namespace heed::test {
@@ -176,6 +178,48 @@ void CheckRows(bool quick, int* failures) {
   }
 }
 
+// Each option by itself, then all together by chance: through heed, and on the
+// kernels' table with each of its paths.
+void CheckOptions(bool quick, int* failures) {
+  const struct {
+    const char* name;
+    uint32_t wanted;
+  } options[] = {{"window", kWindow | kPlain},
+                 {"soft_cap", kSoftCap | kPlain},
+                 {"alibi", kAlibi | kPlain},
+                 {"bool_mask", kBoolMask | kPlain},
+                 {"block_mask", kBlocks | kPlain},
+                 {"additive_mask", kAdditiveMask | kPlain},
+                 {"sinks", kSinks | kPlain},
+                 {"ragged", kRagged | kPlain},
+                 {"pages", kPages | kPlain},
+                 {"decode", kDecode | kPlain},
+                 {"any", 0}};
+  const std::vector<std::string> targets = TargetNames(/*fused_only=*/true);
+  for (const auto& option : options) {
+    Property heed(std::string("SameBitsThroughHeed/") + option.name, failures);
+    Property kernels(std::string("SameBitsOfEveryPath/") + option.name,
+                     failures);
+    const uint64_t count = quick ? 12 : 60;
+    for (uint64_t seed = 1; seed <= count; ++seed) {
+      const Case c = RandomCase(seed, option.wanted);
+      const Result want = RunRowProgram(c);
+      const std::string where =
+          "seed " + std::to_string(seed) + " " + NameOf(c) + " ";
+      Settings settings = RandomSettings(seed);
+      settings.runner = SerialRunner();
+      settings.target = targets[seed % targets.size()];
+      heed.Expect(Difference(RunHeed(c, settings), want),
+                  where + NameOf(settings));
+      const KernelCut cut = RandomCut(seed, c.problem);
+      Result got;
+      const heed_call call = DenseCall(c, &got);
+      RunKernels(c.problem, call, cut);
+      kernels.Expect(Difference(got, want), where + NameOf(cut));
+    }
+  }
+}
+
 // The negative control. A program that takes the running maximum once per key
 // tile instead of once per step gives the same floats on ordinary numbers; the
 // families must tell it apart.
@@ -217,6 +261,7 @@ int main(int argc, char** argv) {
   heed::test::CheckMutant(&failures);
   heed::test::CheckFamilies(quick, &failures);
   heed::test::CheckRows(quick, &failures);
+  heed::test::CheckOptions(quick, &failures);
   std::printf("%d properties failed\n", failures);
   return failures == 0 ? 0 : 1;
 }

@@ -128,6 +128,99 @@ TEST(CallArguments, MisalignedTensorsAreRefused) {
       {"k.data", "expected"});
 }
 
+// As ExpectCallRefused(), of a problem with more to it.
+void ExpectRefusedOf(const heed_problem& problem, const ChangeCall& change,
+                     const std::vector<std::string>& message) {
+  Case c = MakeCase(problem);
+  Result untouched, result;
+  DenseCall(c, &untouched);
+  heed_call call = DenseCall(c, &result);
+  change(&call);
+  EXPECT_EQ(RunCall(problem, call, {}), HEED_INVALID_ARGUMENT)
+      << heed_last_error();
+  ExpectMessage(message);
+  EXPECT_EQ(Difference(result, untouched), "");
+}
+
+TEST(CallArguments, MasksAreCheckedLikeTensors) {
+  std::vector<float> values(2 * 4 * 5 * 7);
+  const auto with = [&](const ChangeCall& change) {
+    return [&, change](heed_call* c) {
+      c->mask = heed_dense_input(values.data(), 4, 5, 7);
+      change(c);
+    };
+  };
+  heed_problem problem = GoodProblem();
+  problem.mask = HEED_MASK_F32;
+  ExpectRefusedOf(problem, [](heed_call*) {},
+                  {"call.mask.data is NULL", "[2, 4, 5, 7]"});
+  ExpectRefusedOf(problem, with([](heed_call* c) { c->mask.stride_dim = 0; }),
+                  {"call.mask.stride_dim is 0", "expected 1"});
+  ExpectRefusedOf(problem,
+                  with([](heed_call* c) { c->mask.stride_head = INT64_MAX; }),
+                  {"call.mask.stride_head", "expected"});
+  ExpectRefusedOf(problem, with([](heed_call* c) {
+                    c->mask.data = static_cast<const char*>(c->mask.data) + 2;
+                  }),
+                  {"call.mask.data is", "expected a multiple of 4"});
+  ExpectRefusedOf(problem, with([](heed_call* c) {
+                    c->mask = {c->out.data, 0, 0, 0, 1};
+                  }),
+                  {"call.out", "overlaps call.mask"});
+  ExpectRefusedOf(problem, with([](heed_call* c) {
+                    c->lse.data = const_cast<void*>(c->mask.data);
+                  }),
+                  {"call.lse", "overlaps call.mask"});
+  // Bytes need no alignment, and every axis but the last may be broadcast.
+  problem.mask = HEED_MASK_BOOL;
+  Case c = MakeCase(problem);
+  c.mask.room = 7;
+  c.mask.bytes.assign(8, 1);
+  Result result;
+  heed_call call = DenseCall(c, &result);
+  call.mask = {c.mask.bytes.data() + 1, 0, 0, 0, 1};
+  EXPECT_EQ(RunCall(problem, call, {}), HEED_OK) << heed_last_error();
+}
+
+TEST(CallArguments, SlopesAndSinksAreNeededWhereAskedFor) {
+  heed_problem problem = GoodProblem();
+  problem.alibi = 1;
+  problem.align = HEED_ALIGN_TOP_LEFT;
+  ExpectRefusedOf(problem, [](heed_call*) {},
+                  {"call.alibi_slopes is NULL", "expected"});
+  ExpectRefusedOf(problem,
+                  [](heed_call* c) {
+                    c->alibi_slopes = static_cast<const float*>(c->out.data);
+                  },
+                  {"call.out", "overlaps call.alibi_slopes"});
+  problem.alibi = 0;
+  problem.sinks = 1;
+  ExpectRefusedOf(problem, [](heed_call*) {},
+                  {"call.sinks is NULL", "expected"});
+  ExpectRefusedOf(problem,
+                  [](heed_call* c) {
+                    c->sinks = reinterpret_cast<const float*>(
+                        static_cast<const char*>(c->q.data) + 1);
+                  },
+                  {"call.sinks is", "expected a multiple of 4"});
+}
+
+TEST(CallArguments, OffsetsBeyondAlibisReachAreRefused) {
+  heed_problem problem = GoodProblem();
+  problem.alibi = 1;
+  problem.causal = HEED_CAUSAL_OFFSET;
+  const std::vector<float> slopes(4);
+  for (const int64_t offset : {INT64_MAX, INT64_MIN, (int64_t{1} << 61) + 1}) {
+    ExpectRefusedOf(problem,
+                    [&](heed_call* c) {
+                      c->alibi_slopes = slopes.data();
+                      c->causal_offset = offset;
+                    },
+                    {"call.causal_offset is " + std::to_string(offset),
+                     "expected", "ALiBi"});
+  }
+}
+
 TEST(CallArguments, StructsOfAnotherSizeAreRefused) {
   ExpectCallRefused([](heed_call* c) { c->struct_size = 8; },
                     {"struct_size", "8", "expected"});

@@ -22,7 +22,7 @@ HWY_BEFORE_NAMESPACE();
 namespace heed {
 namespace HWY_NAMESPACE {
 
-void WidenWords(bool f16, const uint16_t* from, size_t count, float* to) {
+void WidenPatterns(bool f16, const uint16_t* from, size_t count, float* to) {
   if (f16) {
     Widen(reinterpret_cast<const F16*>(from), count, to);
   } else {
@@ -31,7 +31,7 @@ void WidenWords(bool f16, const uint16_t* from, size_t count, float* to) {
 }
 
 // `count` is a multiple of every target's lanes.
-void NarrowFloats(bool f16, const float* from, size_t count, uint16_t* to) {
+void NarrowPatterns(bool f16, const float* from, size_t count, uint16_t* to) {
   const hn::ScalableTag<float> d;
   for (size_t i = 0; i < count; i += hn::Lanes(d)) {
     const auto x = hn::LoadU(d, from + i);
@@ -59,8 +59,8 @@ HWY_AFTER_NAMESPACE();
 #include "tune/storage.h"
 
 namespace heed {
-HWY_EXPORT(WidenWords);
-HWY_EXPORT(NarrowFloats);
+HWY_EXPORT(WidenPatterns);
+HWY_EXPORT(NarrowPatterns);
 namespace test {
 namespace {
 
@@ -80,11 +80,11 @@ std::vector<Conversions> AllConversions(int32_t dtype) {
     chosen.Update(target);
     static_cast<void>(chosen);  // unused where only one target is compiled
 #if (HWY_TARGETS & (HWY_TARGETS - 1)) == 0
-    const auto widen = &HWY_STATIC_DISPATCH(WidenWords);
-    const auto narrow = &HWY_STATIC_DISPATCH(NarrowFloats);
+    const auto widen = &HWY_STATIC_DISPATCH(WidenPatterns);
+    const auto narrow = &HWY_STATIC_DISPATCH(NarrowPatterns);
 #else
-    const auto widen = HWY_DISPATCH_TABLE(WidenWords)[chosen.GetIndex()];
-    const auto narrow = HWY_DISPATCH_TABLE(NarrowFloats)[chosen.GetIndex()];
+    const auto widen = HWY_DISPATCH_TABLE(WidenPatterns)[chosen.GetIndex()];
+    const auto narrow = HWY_DISPATCH_TABLE(NarrowPatterns)[chosen.GetIndex()];
 #endif
     all.push_back({hwy::TargetName(target), std::bind(widen, f16, _1, _2, _3),
                    std::bind(narrow, f16, _1, _2, _3)});

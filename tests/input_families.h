@@ -30,6 +30,9 @@ struct Family {
   std::string name;
   // Fills the inputs, and sets the scale where the family steers the scores.
   void (*fill)(Random* random, Case* c);
+  // Scores stay finite in float and their errors below one half, so that an
+  // error bound says something.
+  bool is_moderate;
 };
 
 // All of them; the first is ordinary N(0, 1).

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "runtime/problem.h"
 #include "tests/attention_case.h"
 #include "tests/input_families.h"
 #include "tune/shapes.h"
@@ -27,7 +28,31 @@ bool SameProblem(const heed_problem& a, const heed_problem& b) {
          a.heads_kv == b.heads_kv && a.len_q == b.len_q && a.len_k == b.len_k &&
          a.dim_qk == b.dim_qk && a.dim_v == b.dim_v && a.dtype == b.dtype &&
          a.scale_mode == b.scale_mode &&
-         (a.scale_mode != HEED_SCALE_VALUE || a.scale == b.scale);
+         (a.scale_mode != HEED_SCALE_VALUE || a.scale == b.scale) &&
+         a.window == b.window &&
+         (a.window == 0 || (a.window_left == b.window_left &&
+                            a.window_right == b.window_right)) &&
+         (!ReadsAlign(a) || a.align == b.align) && a.softcap == b.softcap &&
+         a.mask == b.mask && a.alibi == b.alibi && a.sinks == b.sinks &&
+         a.ragged == b.ragged && a.page_size == b.page_size;
+}
+
+// Some of everything beside the sizes, the causal line and the scale.
+void AddOptions(Random* random, heed_problem* p) {
+  const auto coin = [random] { return static_cast<int32_t>(random->Below(2)); };
+  p->window = coin();
+  p->window_left = random->Below(3) == 0 ? -1 : random->Below(5000);
+  p->window_right = random->Below(3) == 0 ? -1 : random->Below(5000);
+  p->alibi = coin();
+  p->align = static_cast<int32_t>(1 + random->Below(3));
+  if (coin() != 0) {
+    p->softcap = (random->Uniform() + 1e-9) *
+                 std::pow(10.0, static_cast<double>(random->Below(40) - 20));
+  }
+  p->mask = static_cast<int32_t>(random->Below(4));
+  p->sinks = coin();
+  p->ragged = coin();
+  p->page_size = coin() * random->Below(300);
 }
 
 TEST(ProblemString, RandomProblemsRoundTrip) {
@@ -44,6 +69,7 @@ TEST(ProblemString, RandomProblemsRoundTrip) {
           (random.Uniform() - 0.5) * std::pow(10.0, random.Below(40) - 20);
     }
     p.dtype = static_cast<int32_t>(1 + random.Below(3));
+    if (random.Below(2) == 0) AddOptions(&random, &p);
     const std::string text = Print(p);
     ASSERT_FALSE(text.empty());
     heed_problem back;
@@ -62,6 +88,44 @@ TEST(ProblemString, OfTheHeadersExampleMeansWhatItSays) {
       MakeProblem(1, 32, 8, 2048, 2048, 128, 128, HEED_CAUSAL_TOP_LEFT);
   EXPECT_TRUE(SameProblem(p, want));
   EXPECT_EQ(p.causal, want.causal);
+}
+
+TEST(ProblemString, NamesEveryOptionInOneOrder) {
+  heed_problem p =
+      MakeProblem(2, 8, 2, 5, 90, 64, 32, HEED_CAUSAL_BOTTOM_RIGHT);
+  p.window = 1;
+  p.window_left = 4095;
+  p.window_right = 0;
+  p.softcap = 50;
+  p.alibi = p.sinks = p.ragged = 1;
+  p.mask = HEED_MASK_BOOL;
+  p.page_size = 16;
+  p.scale_mode = HEED_SCALE_VALUE;
+  p.scale = 0.125;
+  EXPECT_EQ(Print(p),
+            "b2_hq8_hkv2_q5_k90_d64_dv32_causalbr_win4095x0_cap50_alibi_"
+            "maskbool_sinks_ragged_page16_scale0.125_f32");
+  p = MakeProblem(1, 1, 1, 7, 7, 8, 8);
+  p.window = 1;
+  p.window_left = -1;
+  p.window_right = 3;
+  p.align = HEED_ALIGN_TOP_LEFT;
+  p.mask = HEED_MASK_F32;
+  EXPECT_EQ(Print(p), "b1_hq1_hkv1_q7_k7_d8_wininfx3_aligntl_maskf32_f32");
+  p.align = HEED_ALIGN_BOTTOM_RIGHT;
+  p.mask = HEED_MASK_DTYPE;
+  EXPECT_EQ(Print(p), "b1_hq1_hkv1_q7_k7_d8_wininfx3_alignbr_maskown_f32");
+  p.window = 0;
+  p.mask = HEED_MASK_NONE;
+  EXPECT_EQ(Print(p), "b1_hq1_hkv1_q7_k7_d8_f32");
+  p.alibi = 1;
+  p.align = HEED_ALIGN_OFFSET;
+  EXPECT_EQ(Print(p), "b1_hq1_hkv1_q7_k7_d8_alignoff_alibi_f32");
+  // The corners differ where lengths may.
+  p.causal = HEED_CAUSAL_TOP_LEFT;
+  EXPECT_EQ(Print(p), "b1_hq1_hkv1_q7_k7_d8_causal_alibi_f32");
+  p.ragged = 1;
+  EXPECT_EQ(Print(p), "b1_hq1_hkv1_q7_k7_d8_causaltl_alibi_ragged_f32");
 }
 
 TEST(ProblemString, OfEveryStandardShapeParses) {
@@ -91,6 +155,32 @@ TEST(ProblemString, AnythingElseIsRefusedAndLeavesTheProblemAlone) {
                            "b1_hq1_hkv1_q1_k1_d1_scale1x_f32",
                            "b1_hq1_hkv1_q1_k2_d1_causal_f32",
                            "b1_hq1_hkv1_q1_k1_d1_causalxx_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_win_aligntl_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_win3_aligntl_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_win3x_aligntl_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_win-1x0_aligntl_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_win1x2x3_aligntl_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_win1x2_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_alibi_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_aligntl_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_causal_win1x2_aligntl_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_alignxx_alibi_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_alibi_aligntl_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_cap_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_cap0_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_cap-1_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_capnan_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_mask_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_maskf16_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_maskbool4x4_maskf32_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_maskbool4x4_maskbool_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_sinks_maskbool_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_sinks_sinks_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_causal_ragged_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_page_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_page0_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_page16_ragged_f32",
+                           "b1_hq1_hkv1_q1_k1_d1_scale2_page16_f32",
                            "b99999999999999999999_hq1_hkv1_q1_k1_d1_f32",
                            "hq1_b1_hkv1_q1_k1_d1_f32",
                            "b1_hq1_hkv1_q1_k1_d1_dv_f32",
@@ -112,7 +202,8 @@ TEST(ProblemString, AnythingElseIsRefusedAndLeavesTheProblemAlone) {
 
 TEST(ProblemString, CutAnywhereIsRefused) {
   const std::string text =
-      "b1_hq32_hkv8_q2048_k2049_d128_dv64_causalbr_scale2_f32";
+      "b1_hq32_hkv8_q2048_k2049_d128_dv64_causalbr_win9x0_cap3_alibi_maskown_"
+      "sinks_ragged_page8_scale2_f32";
   for (size_t size = 0; size < text.size(); ++size) {
     heed_problem p;
     EXPECT_NE(heed_problem_parse(text.substr(0, size).c_str(), &p), HEED_OK)
@@ -120,9 +211,31 @@ TEST(ProblemString, CutAnywhereIsRefused) {
   }
 }
 
-TEST(ProblemString, OfAnUnknownEnumIsNotPrinted) {
-  heed_problem p = MakeProblem(1, 1, 1, 1, 1, 1, 1);
-  p.dtype = 77;
+TEST(ProblemString, OfAnUnknownValueIsNotPrinted) {
+  const heed_problem good =
+      MakeProblem(1, 1, 1, 1, 1, 1, 1, HEED_CAUSAL_TOP_LEFT);
+  EXPECT_NE(Print(good), "");
+  for (int32_t heed_problem::*field :
+       {&heed_problem::dtype, &heed_problem::causal, &heed_problem::scale_mode,
+        &heed_problem::window, &heed_problem::mask, &heed_problem::alibi,
+        &heed_problem::sinks, &heed_problem::ragged}) {
+    heed_problem p = good;
+    p.*field = 77;
+    EXPECT_EQ(heed_problem_print(&p, nullptr, 0), 0u);
+  }
+  heed_problem p = good;
+  p.softcap = -1;
+  EXPECT_EQ(heed_problem_print(&p, nullptr, 0), 0u);
+  p = good;
+  p.page_size = -1;
+  EXPECT_EQ(heed_problem_print(&p, nullptr, 0), 0u);
+  p = good;
+  p.window = 1;
+  p.window_left = -2;
+  EXPECT_EQ(heed_problem_print(&p, nullptr, 0), 0u);
+  p = good;
+  p.causal = HEED_CAUSAL_NONE;
+  p.alibi = 1;
   EXPECT_EQ(heed_problem_print(&p, nullptr, 0), 0u);
 }
 

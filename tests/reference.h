@@ -7,6 +7,7 @@
 #include <heed.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace heed::test {
@@ -18,10 +19,15 @@ struct ReferenceRow {
   double lse_bound = 0;
 };
 
-// Row (batch, head, token) of a valid f32 call. A row that sees no key is 0 and
-// -inf.
+// Row (batch, head, token) of a valid f32 call; the token is counted within its
+// sequence. A row that sees no key is 0, and -inf or its sink.
 ReferenceRow Reference(const heed_problem& problem, const heed_call& call,
                        int64_t batch, int64_t head, int64_t token);
+
+// Where a finished f32 call is first out of these bounds, looking at every
+// `row_step`-th row; empty if nowhere. NaN must be NaN.
+std::string FirstOutOfBound(const heed_problem& problem, const heed_call& call,
+                            int64_t row_step = 1);
 
 }  // namespace heed::test
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/reference.h"
+#include "tests/row_program.h"
 
 namespace heed::test {
 namespace {
@@ -50,41 +51,72 @@ std::vector<Settings> EveryKernel() {
 
 void ExpectReference(const heed_problem& problem, const heed_call& call,
                      const std::string& where, double tolerance) {
-  for (int64_t b = 0; b < problem.batch; ++b) {
-    for (int64_t h = 0; h < problem.heads_q; ++h) {
-      for (int64_t i = 0; i < problem.len_q; ++i) {
-        const ReferenceRow want = Reference(problem, call, b, h, i);
-        const float* out = static_cast<const float*>(call.out.data) +
-                           b * call.out.stride_batch +
-                           h * call.out.stride_head + i * call.out.stride_token;
-        for (int64_t d = 0; d < problem.dim_v; ++d) {
-          ASSERT_TRUE(Near(out[d], want.out[d], tolerance))
-              << where << ": out of batch " << b << " head " << h << " token "
-              << i << " column " << d << " is " << out[d] << ", want "
-              << want.out[d];
-        }
-        if (call.lse.data == nullptr) continue;
-        const float lse =
-            static_cast<const float*>(call.lse.data)[b * call.lse.stride_batch +
-                                                     h * call.lse.stride_head +
-                                                     i * call.lse.stride_token];
-        ASSERT_TRUE(Near(lse, want.lse, tolerance))
-            << where << ": lse of batch " << b << " head " << h << " token "
-            << i << " is " << lse << ", want " << want.lse;
-      }
+  std::string found;
+  ForEachRow(problem, call, [&](const RowPlace& row) {
+    if (!found.empty()) return;
+    const auto check = [&](const std::string& what, double got, double want) {
+      if (Near(got, want, tolerance) || !found.empty()) return;
+      found = what + " of batch " + std::to_string(row.batch) + " head " +
+              std::to_string(row.head) + " token " + std::to_string(row.token) +
+              " is " + std::to_string(got) + ", want " + std::to_string(want);
+    };
+    const ReferenceRow want =
+        Reference(problem, call, row.batch, row.head, row.token);
+    for (int64_t d = 0; d < problem.dim_v; ++d) {
+      check("column " + std::to_string(d), row.out[d], want.out[d]);
     }
+    if (row.lse != nullptr) check("lse", *row.lse, want.lse);
+  });
+  ASSERT_EQ(found, "") << where;
+}
+
+void ExpectReference(const Case& c, Result* result, const std::string& where,
+                     double tolerance) {
+  Result ignored;
+  heed_call call = DenseCall(c, &ignored);
+  if (!result->out.empty()) call.out.data = result->out.data();
+  call.lse.data = result->lse.data();
+  ExpectReference(c.problem, call, where, tolerance);
+}
+
+void ForEveryPath(
+    const Case& c,
+    const std::function<void(Result* result, const std::string& how)>& check) {
+  for (const Settings& settings : EveryKernel()) {
+    Result result = RunHeed(c, settings);
+    ASSERT_EQ(result.status, HEED_OK) << result.error;
+    check(&result, NameOf(c) + " " + NameOf(settings));
+    if (::testing::Test::HasFailure()) return;
+  }
+  for (const KernelCut& cut : EveryCut(c.problem)) {
+    Result result = RunKernels(c, cut);
+    check(&result, NameOf(c) + " " + NameOf(cut));
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+void ForEveryPath(
+    const StoredCase& c,
+    const std::function<void(Result* result, const std::string& how)>& check) {
+  const std::string name =
+      "dtype " + std::to_string(c.problem.dtype) + " " + NameOf(c.widened);
+  for (const Settings& settings : EveryKernel()) {
+    Result result = RunStored(c, settings);
+    ASSERT_EQ(result.status, HEED_OK) << result.error;
+    check(&result, name + " " + NameOf(settings));
+    if (::testing::Test::HasFailure()) return;
+  }
+  for (const KernelCut& cut : EveryCut(c.problem)) {
+    Result result = RunStored(c, cut);
+    check(&result, name + " " + NameOf(cut));
+    if (::testing::Test::HasFailure()) return;
   }
 }
 
 void ExpectEveryKernelRight(const Case& c, double tolerance) {
-  for (const Settings& settings : EveryKernel()) {
-    Result result;
-    const heed_call call = DenseCall(c, &result);
-    ASSERT_EQ(RunCall(c.problem, call, settings), HEED_OK) << heed_last_error();
-    ExpectReference(c.problem, call, NameOf(c) + " " + NameOf(settings),
-                    tolerance);
-    if (::testing::Test::HasFailure()) return;
-  }
+  ForEveryPath(c, [&](Result* result, const std::string& how) {
+    ExpectReference(c, result, how, tolerance);
+  });
 }
 
 }  // namespace heed::test

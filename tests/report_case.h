@@ -6,10 +6,12 @@
 #include <heed.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "tests/attention_case.h"
+#include "tests/stored_case.h"
 
 namespace heed::test {
 
@@ -26,7 +28,20 @@ std::vector<Settings> EveryKernel();
 void ExpectReference(const heed_problem& problem, const heed_call& call,
                      const std::string& where, double tolerance = 1e-5);
 
-// Runs the case with every kernel and compares each with the reference.
+void ExpectReference(const Case& c, Result* result, const std::string& where,
+                     double tolerance = 1e-5);
+
+// Runs the case with every kernel through heed, and on the kernels' own table
+// with every path of every target. `check` is given each result and how it was
+// made; the first failure is the last.
+void ForEveryPath(
+    const Case& c,
+    const std::function<void(Result* result, const std::string& how)>& check);
+void ForEveryPath(
+    const StoredCase& c,
+    const std::function<void(Result* result, const std::string& how)>& check);
+
+// Runs the case on every path and compares each with the reference.
 void ExpectEveryKernelRight(const Case& c, double tolerance = 1e-5);
 
 }  // namespace heed::test

@@ -23,8 +23,18 @@ float FromBits(uint32_t bits) {
   return x;
 }
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kLargest = std::numeric_limits<float>::max();
+constexpr float kLog2E = 1.44269504f;
+
 // A NaN stays a NaN: it fails the comparison.
 float MaxKeepsNan(float s, float low) { return s < low ? low : s; }
+
+// The nearest finite number; a NaN stays a NaN.
+float Saturate(float x) {
+  const float low = x < -kLargest ? -kLargest : x;
+  return low > kLargest ? kLargest : low;
+}
 
 // 2^difference for a difference of two running maxima, 0 below 2^-126. A NaN
 // comes only of two infinite maxima, and that row is NaN through its sum
@@ -73,7 +83,7 @@ struct State {
 void TakeKey(const Row& row, int64_t key, float score, State* state) {
   const Weight weight = WeightOf(score, state->maximum);
   state->sum = std::fma(weight.p, weight.Power(), state->sum);
-  const float* v = row.v + key * row.v_stride;
+  const float* v = row.v.Key(key);
   for (size_t c = 0; c < row.dim_v; ++c) {
     state->blend[c] = std::fma(weight.Product(), v[c], state->blend[c]);
   }
@@ -88,32 +98,59 @@ void RaiseMaximum(float highest, State* state) {
   state->maximum = raised;
 }
 
-// Keys [begin, end) of one chunk, none of them invisible.
+// How far a key lies beyond the row. The step's first key goes first: that
+// difference is the same for all of a step's keys, and what is added to it is a
+// small whole number.
+float Distance(const Row& row, int64_t key) {
+  const int64_t step = key / static_cast<int64_t>(kStep) * kStep;
+  return static_cast<float>(step - row.position) +
+         static_cast<float>(key - step);
+}
+
+// A visible key's score, in the log2 domain.
+float Score(const Row& row, const std::vector<float>& scaled_q, int64_t key) {
+  const float* k = row.k.Key(key);
+  // Two chains, even and odd elements: max abs error of out on N(0, 1) data of
+  // 8 seeds 7.4e-7 (T 128 D 64) and 9.8e-7 (D 128); of one chain 1.23e-6 and
+  // 1.24e-6, and no faster.
+  float chain[2] = {0.0f, 0.0f};
+  for (size_t d = 0; d < row.dim_qk; ++d) {
+    chain[d % 2] = std::fma(scaled_q[d], k[d], chain[d % 2]);
+  }
+  const float raw = chain[0] + chain[1];
+  float s = raw;
+  if (row.softcap > 0) s = RowSoftCap(s, row.softcap);
+  if (row.slope != nullptr) {
+    s = std::fma(*row.slope * kLog2E, Distance(row, key), s);
+  }
+  if (row.added != nullptr) s += Saturate(row.added[key] * kLog2E);
+  // No finite score, slope and mask make a score that hides a key (promise P4),
+  // but an infinite score stays what it is.
+  const bool is_biased = row.slope != nullptr || row.added != nullptr;
+  return is_biased && std::fabs(raw) < kInfinity ? Saturate(s) : s;
+}
+
+// Keys [begin, end) of one chunk, less those that the row does not see.
 State AttendChunk(const Row& row, const std::vector<float>& scaled_q,
                   int64_t begin, int64_t end, size_t step) {
   State state(row.dim_v);
+  std::vector<int64_t> keys;
   std::vector<float> scores;
   const int64_t step_keys = static_cast<int64_t>(step);
   for (int64_t first = begin; first < end;) {
     const int64_t last = std::min(end, (first / step_keys + 1) * step_keys);
+    keys.clear();
     scores.clear();
-    float highest = -std::numeric_limits<float>::infinity();
+    float highest = -kInfinity;
     for (int64_t key = first; key < last; ++key) {
-      const float* k = row.k + key * row.k_stride;
-      // Two chains, even and odd elements: max abs error of out on N(0, 1) data
-      // of 8 seeds 7.4e-7 (T 128 D 64) and 9.8e-7 (D 128); of one chain 1.23e-6
-      // and 1.24e-6, and no faster.
-      float chain[2] = {0.0f, 0.0f};
-      for (size_t d = 0; d < row.dim_qk; ++d) {
-        chain[d % 2] = std::fma(scaled_q[d], k[d], chain[d % 2]);
-      }
-      const float s = chain[0] + chain[1];
-      scores.push_back(s);
-      highest = std::max(highest, s);
+      if (!row.Sees(key)) continue;
+      keys.push_back(key);
+      scores.push_back(Score(row, scaled_q, key));
+      highest = std::max(highest, scores.back());  // which passes over a NaN
     }
     RaiseMaximum(highest, &state);
-    for (int64_t key = first; key < last; ++key) {
-      TakeKey(row, key, scores[key - first], &state);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      TakeKey(row, keys[i], scores[i], &state);
     }
     first = last;
   }
@@ -132,7 +169,37 @@ void Merge(const State& chunk, State* row) {
   row->maximum = raised;
 }
 
+// A logit that takes weight and has no value.
+void TakeSink(float sink, State* state) {
+  if (sink == -kInfinity) return;
+  const float z = Saturate(sink * kLog2E);
+  const float old = state->maximum;
+  state->maximum = std::max(old, std::ceil(z));  // which passes over a NaN
+  const float factor = Power(old - state->maximum);
+  const Weight weight = WeightOf(z, state->maximum);
+  state->sum = std::fma(weight.p, weight.Power(), state->sum * factor);
+  for (float& o : state->blend) o *= factor;
+}
+
+bool SeesAny(const Row& row) {
+  for (int64_t key = row.begin; key < row.end; ++key) {
+    if (row.Sees(key)) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+const float* KeyRows::Key(int64_t key) const {
+  if (pages == nullptr) return data + key * stride;
+  return data + pages[key / page_size] * page_stride + key % page_size * stride;
+}
+
+bool Row::Sees(int64_t key) const {
+  return key >= begin && key < end &&
+         (visible == nullptr || visible[key / visible_block] != 0) &&
+         (added == nullptr || added[key] != -kInfinity);
+}
 
 float RowWeight(float s, float m) { return WeightOf(s, m).Product(); }
 
@@ -150,100 +217,53 @@ float RowLog2(float x) {
   return std::fma(r, p, static_cast<float>(exponent));
 }
 
+// tanh(x) = E / (E + 2) with E = e^2x - 1 = 2^y - 1, y = 2 x log2(e): no
+// cancellation near 0, where E is the polynomial's f * (c1 + ...) alone. The
+// largest y keeps E + 2 finite; tanh is 1 long before.
+float RowSoftCap(float s, float softcap) {
+  const float cap = softcap * kLog2E;
+  const float twice = 2.0f / softcap;
+  const float product = std::fabs(s) * twice;
+  const float y = product > 60.0f ? 60.0f : product;
+  const float t = y + kRound;
+  const float f = y - (t - kRound);
+  float h = std::fma(f, kExp2C5, kExp2C4);
+  h = std::fma(f, h, kExp2C3);
+  h = std::fma(f, h, kExp2C2);
+  h = std::fma(f, h, kExp2C1);
+  const float g = h * f;
+  const float power = FromBits((Bits(t) << 23) + Bits(1.0f));
+  const float e = std::fma(power, g, power - 1.0f);
+  return std::copysign(cap * (e / (e + 2.0f)), s);
+}
+
 void RowProgram(const Row& row, float* out, float* lse, size_t step) {
-  if (row.begin >= row.end) {
+  if (!SeesAny(row)) {
     std::fill(out, out + row.dim_v, 0.0f);
-    *lse = -std::numeric_limits<float>::infinity();
+    *lse = row.sink == nullptr ? -kInfinity : *row.sink;
     return;
   }
   std::vector<float> scaled_q(row.dim_qk);
   for (size_t d = 0; d < row.dim_qk; ++d) scaled_q[d] = row.q[d] * row.q_scale;
 
+  // Merging a chunk into nothing gives the chunk's bits, and a chunk of which
+  // the row sees no key changes none.
   const int64_t chunk_keys = static_cast<int64_t>(kChunk);
   State state(row.dim_v);
   for (int64_t first = row.begin; first < row.end;) {
     const int64_t last =
         std::min(row.end, (first / chunk_keys + 1) * chunk_keys);
-    State chunk = AttendChunk(row, scaled_q, first, last, step);
-    if (first == row.begin) {
-      state = std::move(chunk);
-    } else {
-      Merge(chunk, &state);
-    }
+    Merge(AttendChunk(row, scaled_q, first, last, step), &state);
     first = last;
   }
+  if (row.sink != nullptr) TakeSink(*row.sink, &state);
 
   const float reciprocal = 1.0f / state.sum;
   for (size_t c = 0; c < row.dim_v; ++c) {
     out[c] = std::fma(reciprocal, state.blend[c], 0.0f);
   }
-  *lse = state.sum == 0.0f ? -std::numeric_limits<float>::infinity()
+  *lse = state.sum == 0.0f ? -kInfinity
                            : kLn2 * (state.maximum + RowLog2(state.sum));
-}
-
-float QueryScale(const heed_problem& problem) {
-  double scale = problem.scale;
-  if (problem.scale_mode == HEED_SCALE_INV_SQRT_DIM) {
-    const double dim = static_cast<double>(problem.dim_qk);
-    scale = problem.dim_qk == 0 ? 1.0 : 1.0 / std::sqrt(dim);
-  }
-  constexpr double kLog2E = 1.4426950408889634074;
-  constexpr double kLargest = std::numeric_limits<float>::max();
-  scale = std::max(-kLargest, std::min(scale * kLog2E, kLargest));
-  return static_cast<float>(scale);
-}
-
-Row RowOf(const heed_problem& problem, const heed_call& call, int64_t batch,
-          int64_t head, int64_t token) {
-  const int64_t kv_head = head / (problem.heads_q / problem.heads_kv);
-  const auto at = [batch](const heed_input& x, int64_t h, int64_t t) {
-    return static_cast<const float*>(x.data) + batch * x.stride_batch +
-           h * x.stride_head + t * x.stride_token;
-  };
-  Row row;
-  row.q = at(call.q, head, token);
-  row.k = at(call.k, kv_head, 0);
-  row.v = at(call.v, kv_head, 0);
-  row.k_stride = call.k.stride_token;
-  row.v_stride = call.v.stride_token;
-  row.dim_qk = static_cast<size_t>(problem.dim_qk);
-  row.dim_v = static_cast<size_t>(problem.dim_v);
-  row.begin = 0;
-  row.end = problem.len_k;
-  if (problem.causal != HEED_CAUSAL_NONE) {
-    int64_t offset = 0;
-    if (problem.causal == HEED_CAUSAL_BOTTOM_RIGHT) {
-      offset = problem.len_k - problem.len_q;
-    } else if (problem.causal == HEED_CAUSAL_OFFSET) {
-      // Clamped to where it stops mattering, so that the sum below cannot
-      // overflow.
-      offset = std::max(-problem.len_q - 1,
-                        std::min(call.causal_offset, problem.len_k));
-    }
-    row.end = std::max<int64_t>(0, std::min(row.end, token + offset + 1));
-  }
-  row.q_scale = QueryScale(problem);
-  return row;
-}
-
-void RowProgramAttention(const heed_problem& problem, const heed_call& call,
-                         size_t step) {
-  for (int64_t b = 0; b < problem.batch; ++b) {
-    for (int64_t h = 0; h < problem.heads_q; ++h) {
-      for (int64_t i = 0; i < problem.len_q; ++i) {
-        float ignored;
-        float* lse = &ignored;
-        if (call.lse.data != nullptr) {
-          lse = static_cast<float*>(call.lse.data) + b * call.lse.stride_batch +
-                h * call.lse.stride_head + i * call.lse.stride_token;
-        }
-        float* out = static_cast<float*>(call.out.data) +
-                     b * call.out.stride_batch + h * call.out.stride_head +
-                     i * call.out.stride_token;
-        RowProgram(RowOf(problem, call, b, h, i), out, lse, step);
-      }
-    }
-  }
 }
 
 }  // namespace heed::test

@@ -12,20 +12,45 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "kernels/kernels.h"
 
 namespace heed::test {
 
-// One row and the keys it sees. Strides count elements.
+// The rows of k or of v by the number of their key: one run, or pages.
+struct KeyRows {
+  const float* data = nullptr;  // key 0, or the first key of page 0
+  int64_t stride = 0;           // elements between keys of the run or page
+  // Keys [i * page_size, (i + 1) * page_size) lie in page pages[i]; null: a
+  // run.
+  const int32_t* pages = nullptr;
+  int64_t page_size = 0;
+  int64_t page_stride = 0;  // elements between pages
+
+  const float* Key(int64_t key) const;
+};
+
+// One row and what it may see. Strides count elements.
 struct Row {
-  const float* q;  // [dim_qk]
-  const float* k;  // key 0, [len_k, dim_qk]
-  const float* v;  // key 0, [len_k, dim_v]
-  int64_t k_stride, v_stride;
-  size_t dim_qk, dim_v;
-  int64_t begin, end;  // visible keys [begin, end); none if begin >= end
-  float q_scale;       // scale * log2(e), rounded once
+  const float* q = nullptr;  // [dim_qk]
+  KeyRows k, v;
+  size_t dim_qk = 0, dim_v = 0;
+  float q_scale = 0;  // scale * log2(e), rounded once
+  // The keys that lengths, causal line and window leave; none if begin >= end.
+  int64_t begin = 0, end = 0;
+
+  // What it has not is null or 0. Natural units.
+  float softcap = 0;
+  const float* slope = nullptr;  // of ALiBi
+  int64_t position = 0;  // where the row stands among the keys; for ALiBi
+  // Boolean mask, 0 hides; an element stands for visible_block keys.
+  const uint8_t* visible = nullptr;
+  int64_t visible_block = 1;
+  const float* added = nullptr;  // additive mask by key; -inf hides
+  const float* sink = nullptr;
+
+  bool Sees(int64_t key) const;
 };
 
 // Writes out[dim_v] and *lse. `step` is kStep; any other value is another
@@ -39,15 +64,32 @@ float RowWeight(float s, float m);
 // log2 of a positive float, as the row program takes it of a row's sum.
 float RowLog2(float x);
 
+// softcap * tanh(s / softcap) of a score s in the log2 domain, softcap in
+// natural units.
+float RowSoftCap(float s, float softcap);
+
 // scale * log2(e) as one float; a finite scale stays finite.
 float QueryScale(const heed_problem& problem);
 
-// Row (batch, head, token) of a call.
+// Where a row is in its call, and where its results go.
+struct RowPlace {
+  int64_t batch, head;
+  int64_t token;  // within its sequence
+  float* out;     // [dim_v]
+  float* lse;     // null if it is not wanted
+};
+
+// Visits every row of a call: of sequences of their own lengths, as many as
+// they have.
+void ForEachRow(const heed_problem& problem, const heed_call& call,
+                const std::function<void(const RowPlace&)>& visit);
+
+// Row (batch, head, token) of an f32 call, bound to everything that the
+// problem's options ask of a call. The arguments must be valid.
 Row RowOf(const heed_problem& problem, const heed_call& call, int64_t batch,
           int64_t head, int64_t token);
 
-// The whole call: writes call.out and, if it is wanted, call.lse. The arguments
-// must be valid.
+// The whole call: writes call.out and, if it is wanted, call.lse.
 void RowProgramAttention(const heed_problem& problem, const heed_call& call,
                          size_t step = kStep);
 

@@ -84,6 +84,10 @@ StoredCase Store(const Case& c, int32_t dtype) {
   stored.widened.q = ValuesOf(dtype, stored.q);
   stored.widened.k = ValuesOf(dtype, stored.k);
   stored.widened.v = ValuesOf(dtype, stored.v);
+  if (c.problem.mask == HEED_MASK_DTYPE) {
+    stored.mask = NearestTo(dtype, c.mask.values);
+    stored.widened.mask.values = ValuesOf(dtype, stored.mask);
+  }
   return stored;
 }
 
@@ -103,6 +107,7 @@ heed_call StoredCall(const StoredCase& c, std::vector<uint16_t>* out,
   call.v.data = in(c.v);
   call.out.data = out->empty() ? nothing : out->data();
   if (!lse->empty()) call.lse.data = lse->data();
+  if (!c.mask.empty()) call.mask.data = c.mask.data();
   return call;
 }
 
@@ -112,6 +117,15 @@ Result RunStored(const StoredCase& c, const Settings& settings) {
   const heed_call call = StoredCall(c, &out, &result.lse);
   result.status = RunCall(c.problem, call, settings);
   if (result.status != HEED_OK) result.error = heed_last_error();
+  result.out = ValuesOf(c.problem.dtype, out);
+  return result;
+}
+
+Result RunStored(const StoredCase& c, const KernelCut& cut) {
+  Result result;
+  std::vector<uint16_t> out;
+  const heed_call call = StoredCall(c, &out, &result.lse);
+  RunKernels(c.problem, call, cut);
   result.out = ValuesOf(c.problem.dtype, out);
   return result;
 }

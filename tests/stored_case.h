@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/attention_case.h"
+#include "tests/kernel_call.h"
 
 namespace heed::test {
 
@@ -27,7 +28,8 @@ std::vector<uint16_t> NearestTo(int32_t dtype, const std::vector<float>& x);
 struct StoredCase {
   heed_problem problem;  // as widened.problem, but for the dtype
   std::vector<uint16_t> q, k, v;
-  Case widened;  // in f32
+  std::vector<uint16_t> mask;  // HEED_MASK_DTYPE
+  Case widened;                // in f32
 };
 
 // The case with its inputs rounded to the dtype.
@@ -40,6 +42,7 @@ heed_call StoredCall(const StoredCase& c, std::vector<uint16_t>* out,
 
 // The result of the 16-bit call, with the values of out as floats.
 Result RunStored(const StoredCase& c, const Settings& settings = {});
+Result RunStored(const StoredCase& c, const KernelCut& cut);
 
 // The result with its out rounded to the dtype: what a 16-bit call must give
 // if this is the f32 call's.

@@ -1,22 +1,16 @@
 // The command `heed` from outside: exit codes, one-line errors, and outputs
 // that are whole or untouched.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "runtime/include/heed.h"
+#include "tests/cli_fixture.h"
 #include "tune/npy.h"
-#include "tune/npy_header.h"
-#include "tune/storage.h"
 
 namespace heed {
 namespace {
@@ -24,85 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-struct Result {
-  int code;
-  std::string out, err;
-};
-
-std::string Slurp(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-class CliTest : public testing::Test {
- protected:
-  void SetUp() override {
-    const std::string name =
-        testing::UnitTest::GetInstance()->current_test_info()->name();
-    folder_ = fs::path(testing::TempDir()) /
-              ("heed_cli_" + name + std::to_string(getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string Path(const std::string& name) const {
-    return (folder_ / name).string();
-  }
-
-  Result Heed(const std::string& arguments,
-              const std::string& environment = "HEED_TUNE=off") const {
-    const std::string command = "cd '" + folder_.string() + "' && " +
-                                environment + " '" + HEED_CLI_PATH + "' " +
-                                arguments + " >stdout.txt 2>stderr.txt";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-            Slurp(folder_ / "stdout.txt"), Slurp(folder_ / "stderr.txt")};
-  }
-
-  void ExpectFailure(const std::string& arguments, int code,
-                     const std::string& says) const {
-    const Result result = Heed(arguments);
-    EXPECT_EQ(result.code, code) << arguments << "\n" << result.err;
-    EXPECT_NE(result.err.find(says), std::string::npos) << arguments << "\n"
-                                                        << result.err;
-    ASSERT_FALSE(result.err.empty()) << arguments;
-    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << arguments << "\n"
-                                                            << result.err;
-    EXPECT_TRUE(result.out.empty()) << arguments << "\n" << result.out;
-  }
-
-  void WriteTensor(const std::string& name, const std::vector<int64_t>& shape,
-                   uint64_t seed, int32_t dtype = HEED_F32) const {
-    std::mt19937_64 random(seed);
-    std::normal_distribution<float> normal;
-    std::vector<float> data(static_cast<size_t>(NpyElementCount(shape)));
-    for (float& x : data) x = normal(random);
-    std::string why;
-    StagedFile file;
-    std::vector<uint16_t> words(data.size());
-    const void* elements = data.data();
-    if (dtype != HEED_F32) {
-      Narrow(dtype, data.data(), data.size(), words.data());
-      elements = words.data();
-    }
-    const NpyType type = dtype == HEED_F32   ? NpyType::kFloat32
-                         : dtype == HEED_F16 ? NpyType::kFloat16
-                                             : NpyType::kUint16;
-    ASSERT_TRUE(StageNpy(Path(name), type, shape, elements, &file, &why))
-        << why;
-    ASSERT_TRUE(StagedFile::CommitAll({&file}, &why)) << why;
-  }
-
-  void WriteInputs(int32_t dtype = HEED_F32) const {
-    WriteTensor("q.npy", {2, 4, 37, 24}, 1, dtype);
-    WriteTensor("k.npy", {2, 2, 53, 24}, 2, dtype);
-    WriteTensor("v.npy", {2, 2, 53, 20}, 3, dtype);
-  }
-
-  fs::path folder_;
-};
-
-const char kRun[] = "run --q q.npy --k k.npy --v v.npy --out o.npy ";
+class CliTest : public CliFixture {};
 
 TEST_F(CliTest, HelpAndVersion) {
   const Result version = Heed("--version");
@@ -115,10 +31,35 @@ TEST_F(CliTest, HelpAndVersion) {
   }
   const Result run = Heed("run --help");
   EXPECT_EQ(run.code, 0);
-  for (const char* word :
-       {"--q", "--k", "--v", "--out", "--lse", "--causal", "--causal-offset",
-        "--scale", "--dtype", "bf16", "--threads", "--target", "--tile",
-        "--check", "--json"}) {
+  for (const char* word : {"--q",
+                           "--k",
+                           "--v",
+                           "--out",
+                           "--lse",
+                           "--weights",
+                           "--scores",
+                           "--causal",
+                           "--causal-offset",
+                           "--causal-offsets",
+                           "--window",
+                           "--align",
+                           "--mask",
+                           "--mask-block",
+                           "--alibi",
+                           "--softcap",
+                           "--sinks",
+                           "--scale",
+                           "--seqused-k",
+                           "--cu-seqlens-q",
+                           "--cu-seqlens-k",
+                           "--block-table",
+                           "--dtype",
+                           "bf16",
+                           "--threads",
+                           "--target",
+                           "--tile",
+                           "--check",
+                           "--json"}) {
     EXPECT_NE(run.out.find(word), std::string::npos) << word;
   }
   const Result tune = Heed("tune --help");
@@ -176,10 +117,7 @@ TEST_F(CliTest, RunComputesAttention) {
     EXPECT_LT(json["max_abs_error"], 1e-5) << options;
     EXPECT_LT(json["max_abs_error_lse"], 1e-5) << options;
     EXPECT_EQ(json["rows_checked"], 2 * 4 * 37) << options;
-    NpyTensor out, lse;
-    std::string why;
-    ASSERT_TRUE(ReadNpy(Path("o.npy"), 4, &out, &why)) << why;
-    ASSERT_TRUE(ReadNpy(Path("l.npy"), 3, &lse, &why)) << why;
+    const NpyTensor out = ReadFile("o.npy"), lse = ReadFile("l.npy");
     EXPECT_EQ(out.shape, (std::vector<int64_t>{2, 4, 37, 20}));
     EXPECT_EQ(lse.shape, (std::vector<int64_t>{2, 4, 37}));
   }
@@ -203,10 +141,7 @@ TEST_F(CliTest, RunTakesEveryDtype) {
     const Json json = Json::parse(result.out);
     EXPECT_LT(json["max_abs_error"], row.tolerance) << row.option;
     EXPECT_LT(json["max_abs_error_lse"], 1e-5) << row.option;
-    NpyTensor out, lse;
-    std::string why;
-    ASSERT_TRUE(ReadNpy(Path("o.npy"), 4, &out, &why)) << why;
-    ASSERT_TRUE(ReadNpy(Path("l.npy"), 3, &lse, &why)) << why;
+    const NpyTensor out = ReadFile("o.npy"), lse = ReadFile("l.npy");
     EXPECT_EQ(out.type, row.type);
     EXPECT_EQ(out.shape, (std::vector<int64_t>{2, 4, 37, 20}));
     EXPECT_EQ(lse.type, NpyType::kFloat32);
@@ -243,12 +178,12 @@ TEST_F(CliTest, RunPrintsOneLineWithProblemTimeAndTier) {
 TEST_F(CliTest, TilesAndThreadsDoNotChangeTheBytes) {
   WriteInputs();
   ASSERT_EQ(Heed(std::string(kRun) + "--causal top_left").code, 0);
-  const std::string first = Slurp(folder_ / "o.npy");
+  const std::string first = Slurp("o.npy");
   for (const char* options :
        {"--threads 1", "--threads 3 --tile key_tile=48,row_block=16",
         "--tile key_tile=768,row_block=4096,pack_v=1"}) {
     ASSERT_EQ(Heed(std::string(kRun) + "--causal top_left " + options).code, 0);
-    EXPECT_EQ(Slurp(folder_ / "o.npy"), first) << options;
+    EXPECT_EQ(Slurp("o.npy"), first) << options;
   }
 }
 
@@ -259,8 +194,8 @@ TEST_F(CliTest, FailuresLeaveOutputsUntouched) {
     std::ofstream(Path("o.npy")) << "old out";
     std::ofstream(Path("l.npy")) << "old lse";
     ExpectFailure(arguments, 1, says);
-    EXPECT_EQ(Slurp(folder_ / "o.npy"), "old out") << arguments;
-    EXPECT_EQ(Slurp(folder_ / "l.npy"), "old lse") << arguments;
+    EXPECT_EQ(Slurp("o.npy"), "old out") << arguments;
+    EXPECT_EQ(Slurp("l.npy"), "old lse") << arguments;
   };
   const std::string outputs = " --out o.npy --lse l.npy ";
   const std::string run = "run --q q.npy --k k.npy --v v.npy" + outputs;
@@ -279,7 +214,7 @@ TEST_F(CliTest, FailuresLeaveOutputsUntouched) {
   WriteTensor("batch.npy", {1, 2, 53, 20}, 1);
   expect_untouched("run --q q.npy --k k.npy --v batch.npy" + outputs,
                    "batch.npy: dimension 0 is 1; expected 2");
-  const std::string whole = Slurp(folder_ / "q.npy");
+  const std::string whole = Slurp("q.npy");
   std::ofstream(Path("cut.npy"), std::ios::binary)
       << whole.substr(0, whole.size() - 4);
   expect_untouched("run --q cut.npy --k k.npy --v v.npy" + outputs,
@@ -290,7 +225,7 @@ TEST_F(CliTest, FailuresLeaveOutputsUntouched) {
   std::ofstream(Path("o.npy")) << "old out";
   ExpectFailure("run --q q.npy --k k.npy --v v.npy --out o.npy --lse no/l.npy",
                 1, "no/l.npy");
-  EXPECT_EQ(Slurp(folder_ / "o.npy"), "old out");
+  EXPECT_EQ(Slurp("o.npy"), "old out");
 }
 
 TEST_F(CliTest, DryRunWritesNothing) {

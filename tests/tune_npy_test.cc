@@ -19,6 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Four dimensions of what q, k and v may be.
+const NpyForm kTensor = {
+    4, 4, {NpyType::kFloat32, NpyType::kFloat16, NpyType::kUint16}};
+
 class NpyTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -36,10 +40,11 @@ class NpyTest : public testing::Test {
     return Path("in.npy");
   }
   // The reason for which these bytes are refused.
-  std::string Refusal(const std::string& bytes) const {
+  std::string Refusal(const std::string& bytes,
+                      const NpyForm& form = kTensor) const {
     NpyTensor tensor;
     std::string why;
-    EXPECT_FALSE(ReadNpy(Write(bytes), 4, &tensor, &why));
+    EXPECT_FALSE(ReadNpy(Write(bytes), form, &tensor, &why));
     EXPECT_EQ(why.rfind(Path("in.npy") + ": ", 0), 0u) << why;
     EXPECT_EQ(why.find('\n'), std::string::npos) << why;
     return why.substr(std::min(why.size(), Path("in.npy").size() + 2));
@@ -64,6 +69,11 @@ std::string Dict(const std::string& descr, const std::string& shape,
          ", 'shape': " + shape + ", }\n";
 }
 
+template <typename T>
+std::vector<T> Elements(const NpyTensor& tensor) {
+  return {tensor.elements<T>(), tensor.elements<T>() + tensor.count()};
+}
+
 std::string Data(size_t floats) { return std::string(4 * floats, '\0'); }
 
 TEST_F(NpyTest, ReadsWhatItWrote) {
@@ -81,9 +91,9 @@ TEST_F(NpyTest, ReadsWhatItWrote) {
       ASSERT_TRUE(StagedFile::CommitAll({&file}, &why)) << why;
     }
     NpyTensor tensor;
-    ASSERT_TRUE(ReadNpy(Path("a.npy"), 4, &tensor, &why)) << why;
+    ASSERT_TRUE(ReadNpy(Path("a.npy"), kTensor, &tensor, &why)) << why;
     EXPECT_EQ(tensor.shape, shape);
-    EXPECT_EQ(tensor.data, data);
+    EXPECT_EQ(Elements<float>(tensor), data);
     EXPECT_EQ((fs::file_size(Path("a.npy")) - 4 * data.size()) % 64, 0u);
   }
 }
@@ -99,15 +109,53 @@ TEST_F(NpyTest, ReadsAndWritesSixteenBits) {
     ASSERT_TRUE(StagedFile::CommitAll({&file}, &why)) << why;
     EXPECT_EQ(fs::file_size(Path("a.npy")), 128 + 2 * words.size());
     NpyTensor tensor;
-    ASSERT_TRUE(ReadNpy(Path("a.npy"), 2, &tensor, &why)) << why;
+    ASSERT_TRUE(ReadNpy(Path("a.npy"), {2, 2, {type}}, &tensor, &why)) << why;
     EXPECT_EQ(tensor.type, type);
-    EXPECT_EQ(tensor.words, words);
-    EXPECT_TRUE(tensor.data.empty());
+    EXPECT_EQ(Elements<uint16_t>(tensor), words);
   }
   const std::string good = Header(Dict("'<f2'", "(1, 1, 1, 4)")) + Data(2);
   EXPECT_NE(Refusal(good + "xx").find("trailing bytes"), std::string::npos);
   EXPECT_NE(Refusal(good.substr(0, good.size() - 2)).find("truncated data"),
             std::string::npos);
+}
+
+TEST_F(NpyTest, ReadsMasksAndIntegers) {
+  const auto read = [this](const std::string& descr, const std::string& data,
+                           NpyType type) {
+    NpyTensor tensor;
+    std::string why;
+    EXPECT_TRUE(ReadNpy(Write(Header(Dict(descr, "(2,)")) + data),
+                        {1, 1, {NpyType::kFloat32, type}}, &tensor, &why))
+        << why;
+    EXPECT_EQ(tensor.type, type);
+    EXPECT_EQ(tensor.count(), 2u);
+    return tensor;
+  };
+  const std::string bytes("\x01\xff", 2);
+  const std::vector<uint8_t> want = {1, 255};
+  EXPECT_EQ(Elements<uint8_t>(read("'|b1'", bytes, NpyType::kBool)), want);
+  EXPECT_EQ(Elements<uint8_t>(read("'|u1'", bytes, NpyType::kUint8)), want);
+  const std::string ints("\x02\0\0\0\xff\xff\xff\xff", 8);
+  EXPECT_EQ(Elements<int32_t>(read("'<i4'", ints, NpyType::kInt32)),
+            (std::vector<int32_t>{2, -1}));
+  const std::string longs("\0\0\0\0\x01\0\0\0\xfe\xff\xff\xff\xff\xff\xff\xff",
+                          16);
+  EXPECT_EQ(Elements<int64_t>(read("'=i8'", longs, NpyType::kInt64)),
+            (std::vector<int64_t>{int64_t{1} << 32, -2}));
+}
+
+TEST_F(NpyTest, TakesOnlyTheTypesAndRanksThatAreWanted) {
+  const NpyForm mask = {2, 4, {NpyType::kBool, NpyType::kUint8}};
+  const auto refusal = [&](const std::string& descr, const std::string& shape) {
+    return Refusal(Header(Dict(descr, shape)) + std::string(4, '\0'), mask);
+  };
+  EXPECT_EQ(refusal("'<f4'", "(1, 1)"), "dtype '<f4' (expected bool or uint8)");
+  EXPECT_EQ(refusal("'|i1'", "(2, 2)"), "dtype '|i1' (expected bool or uint8)");
+  EXPECT_EQ(refusal("'|b1'", "(4,)"), "1 dimensions (4) (expected 2 to 4)");
+  EXPECT_EQ(refusal("'|b1'", "(1, 1, 1, 2, 2)"),
+            "5 dimensions (1, 1, 1, 2, 2) (expected 2 to 4)");
+  EXPECT_EQ(Refusal(Header(Dict("'<f8'", "(1, 1, 1, 1)")) + Data(2)),
+            "dtype '<f8' (expected float32, float16 or uint16 for bfloat16)");
 }
 
 TEST_F(NpyTest, WritesTheHeaderThatNumpyWrites) {
@@ -131,9 +179,9 @@ TEST_F(NpyTest, ReadsAllVersionsAndSpellings) {
       NpyTensor tensor;
       std::string why;
       EXPECT_TRUE(
-          ReadNpy(Write(Header(dict, major) + Data(2)), 4, &tensor, &why))
+          ReadNpy(Write(Header(dict, major) + Data(2)), kTensor, &tensor, &why))
           << why;
-      EXPECT_EQ(tensor.data.size(), 2u);
+      EXPECT_EQ(tensor.count(), 2u);
     }
   }
 }
@@ -157,7 +205,7 @@ TEST_F(NpyTest, NamesWhatItCannotRead) {
   EXPECT_NE(dtype("'>f4'").find("big-endian"), std::string::npos);
   EXPECT_NE(dtype("'|O'").find("object"), std::string::npos);
   EXPECT_NE(dtype("'>f2'").find("big-endian"), std::string::npos);
-  EXPECT_NE(dtype("'<i2'").find("'<u2' for bfloat16"), std::string::npos);
+  EXPECT_NE(dtype("'<i2'").find("uint16 for bfloat16"), std::string::npos);
   EXPECT_NE(dtype("'<f8'").find("'<f8'"), std::string::npos);
   EXPECT_NE(dtype("''").find("dtype"), std::string::npos);
   EXPECT_NE(dtype("[('a', '<f4')]").find("structured"), std::string::npos);
@@ -239,11 +287,11 @@ TEST_F(NpyTest, RandomDamageNeverCrashes) {
 TEST_F(NpyTest, RefusesWhatIsNoRegularFile) {
   NpyTensor tensor;
   std::string why;
-  EXPECT_FALSE(ReadNpy(Path("missing.npy"), 4, &tensor, &why));
+  EXPECT_FALSE(ReadNpy(Path("missing.npy"), kTensor, &tensor, &why));
   EXPECT_NE(why.find("No such file"), std::string::npos);
-  EXPECT_FALSE(ReadNpy(folder_.string(), 4, &tensor, &why));
+  EXPECT_FALSE(ReadNpy(folder_.string(), kTensor, &tensor, &why));
   ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
-  EXPECT_FALSE(ReadNpy(Path("fifo"), 4, &tensor, &why));
+  EXPECT_FALSE(ReadNpy(Path("fifo"), kTensor, &tensor, &why));
   EXPECT_NE(why.find("not a regular file"), std::string::npos);
 }
 

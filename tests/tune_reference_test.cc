@@ -57,6 +57,121 @@ TEST(TuneReference, EmptyRowsAreZeroAndInvisibleKeysAreNotTouched) {
   EXPECT_TRUE(std::isnan(Compute(problem, q, k, v, 2).out));
 }
 
+// One query of 0 against keys whose values are powers of two: the result tells
+// which keys it saw, and with which weights.
+struct Options {
+  heed_problem problem;
+  ReferenceInputs inputs;
+  const std::vector<float> q = {0, 0, 0, 0}, k = {0, 0, 0, 0};
+  const std::vector<float> v = {1, 2, 4, 8};
+
+  explicit Options(int64_t len_q) : problem(Problem(len_q, 4, 0)) {
+    inputs = {q.data(), k.data(), v.data(), 0};
+  }
+  Row Of(int64_t token, int64_t batch = 0) const {
+    Row row;
+    ReferenceAttentionRow(problem, inputs, batch, 0, token, &row.out, &row.lse);
+    return row;
+  }
+};
+
+TEST(TuneReference, WindowsReachToBothSidesOfTheRowsPlace) {
+  Options o(4);
+  o.problem.window = 1;
+  o.problem.align = HEED_ALIGN_TOP_LEFT;
+  o.problem.window_left = 1;
+  o.problem.window_right = 1;
+  EXPECT_NEAR(o.Of(0).out, 1.5, 1e-12);
+  EXPECT_NEAR(o.Of(1).out, 7.0 / 3, 1e-12);
+  o.problem.window_right = -1;
+  EXPECT_NEAR(o.Of(2).out, 14.0 / 3, 1e-12);
+  o.problem.align = HEED_ALIGN_OFFSET;
+  o.inputs.causal_offset = 4;
+  EXPECT_EQ(o.Of(0).out, 8);
+  EXPECT_EQ(o.Of(2).out, 0);
+}
+
+TEST(TuneReference, MasksHideAndAdd) {
+  Options o(1);
+  const std::vector<uint8_t> bytes = {0, 1, 255, 0};
+  o.problem.mask = HEED_MASK_BOOL;
+  o.inputs.mask.data = bytes.data();
+  EXPECT_NEAR(o.Of(0).out, 3, 1e-12);
+  const auto ln2 = static_cast<float>(std::log(2.0));
+  const float hidden = -std::numeric_limits<float>::infinity();
+  const std::vector<float> added = {hidden, ln2, 0, hidden};
+  o.problem.mask = HEED_MASK_F32;
+  o.inputs.mask.data = added.data();
+  EXPECT_NEAR(o.Of(0).out, 8.0 / 3, 1e-6);
+  const std::vector<float> lowest(4, std::numeric_limits<float>::lowest());
+  o.inputs.mask.data = lowest.data();
+  EXPECT_NEAR(o.Of(0).out, 15.0 / 4, 1e-12);
+}
+
+TEST(TuneReference, AlibiAddsWhatTheDistanceSays) {
+  Options o(4);
+  const auto slope = static_cast<float>(std::log(2.0));
+  o.problem.alibi = 1;
+  o.problem.align = HEED_ALIGN_TOP_LEFT;
+  o.inputs.alibi_slopes = &slope;
+  // Weights 2^-2, 2^-1, 1, 2.
+  EXPECT_NEAR(o.Of(2).out, (0.25 + 1 + 4 + 16) / 3.75, 1e-6);
+}
+
+TEST(TuneReference, SoftCapsComeBeforeTheMask) {
+  Options o(1);
+  const std::vector<float> q = {1}, k = {1e6f, -1e6f, 0, 0};
+  const std::vector<float> added = {0, 2, -1e30f, -1e30f};
+  o.inputs.q = q.data();
+  o.inputs.k = k.data();
+  o.problem.softcap = 1;
+  o.problem.mask = HEED_MASK_F32;
+  o.inputs.mask.data = added.data();
+  EXPECT_NEAR(o.Of(0).out, 1.5, 1e-12);  // scores 1 and -1 + 2
+}
+
+TEST(TuneReference, SinksTakeWeightAndAreTheSumOfNothing) {
+  Options o(1);
+  const auto sink = static_cast<float>(std::log(4.0));
+  o.problem.sinks = 1;
+  o.inputs.sinks = &sink;
+  EXPECT_NEAR(o.Of(0).out, 15.0 / 8, 1e-6);
+  EXPECT_NEAR(o.Of(0).lse, std::log(8.0), 1e-6);
+  o.problem.causal = HEED_CAUSAL_OFFSET;
+  o.inputs.causal_offset = -1;
+  EXPECT_EQ(o.Of(0).out, 0);
+  EXPECT_EQ(o.Of(0).lse, sink);
+}
+
+TEST(TuneReference, SequencesHaveTheirOwnTokens) {
+  Options o(3);
+  o.problem.batch = 2;
+  o.problem.ragged = 1;
+  o.problem.causal = HEED_CAUSAL_BOTTOM_RIGHT;
+  const std::vector<int32_t> starts_q = {0, 1, 4}, starts_k = {0, 1, 4};
+  o.inputs.cu_seqlens_q = starts_q.data();
+  o.inputs.cu_seqlens_k = starts_k.data();
+  EXPECT_EQ(o.Of(0, 0).out, 1);
+  EXPECT_EQ(o.Of(0, 1).out, 2);
+  EXPECT_NEAR(o.Of(2, 1).out, 14.0 / 3, 1e-12);
+  const std::vector<int32_t> used = {0, 2};
+  o.inputs.seqused_k = used.data();
+  EXPECT_EQ(o.Of(0, 0).out, 0);
+  EXPECT_EQ(o.Of(0, 1).out, 0);
+  EXPECT_EQ(o.Of(1, 1).out, 2);
+  EXPECT_NEAR(o.Of(2, 1).out, 3, 1e-12);
+}
+
+TEST(TuneReference, PagesAreReadThroughTheTable) {
+  Options o(1);
+  o.problem.len_k = 3;
+  o.problem.page_size = 2;
+  const std::vector<int32_t> table = {1, 0};
+  o.inputs.block_table = table.data();
+  o.inputs.max_pages = 2;
+  EXPECT_NEAR(o.Of(0).out, (4 + 8 + 1) / 3.0, 1e-12);
+}
+
 TEST(TuneReference, ComparisonSeesWhatIsWrong) {
   const heed_problem problem = Problem(1, 1, HEED_CAUSAL_NONE);
   const float q = 1, k = 1, v = 3;

@@ -12,6 +12,7 @@
 
 #include "tests/attention_case.h"
 #include "tests/input_families.h"
+#include "tests/kernel_call.h"
 
 namespace heed::test {
 namespace {
@@ -272,9 +273,47 @@ TEST(Visibility, ZeroSizedOutputIsASuccessThatDoesNothing) {
   }
 }
 
+// Sums of them would leave 64 bits.
+TEST(Visibility, OffsetsAndWindowsMayBeAnyNumber) {
+  const int64_t most = INT64_MAX, least = INT64_MIN;
+  const std::vector<int64_t> sides = {-1, 0, 7, most / 2, most - 1, most};
+  for (const int32_t causal : {HEED_CAUSAL_NONE, HEED_CAUSAL_OFFSET}) {
+    for (const int64_t offset : {least, least + 1, least / 2, int64_t{-3},
+                                 int64_t{5}, most / 2, most - 1, most}) {
+      for (const int64_t left : sides) {
+        for (const int64_t right : sides) {
+          for (const int64_t len_q : {1, 40}) {
+            heed_problem p = MakeProblem(1, 2, 1, len_q, 60, 4, 4, causal);
+            p.window = 1;
+            p.window_left = left;
+            p.window_right = right;
+            if (causal == HEED_CAUSAL_NONE) p.align = HEED_ALIGN_OFFSET;
+            const Case c = NormalCase(p, offset);
+            EXPECT_EQ(Difference(RunHeed(c), RunRowProgram(c)), "")
+                << NameOf(c);
+          }
+        }
+      }
+    }
+  }
+}
+
+// On each path: a state without columns is a state.
 TEST(Visibility, LogSumIsWrittenEvenWithoutValueColumns) {
-  const Case c = NormalCase(MakeProblem(1, 2, 1, 3, 40, 8, 0));
-  EXPECT_EQ(Difference(RunHeed(c), RunRowProgram(c)), "");
+  for (const int64_t len_k : {40, 800, 1600}) {
+    for (const int64_t len_q : {1, 3, 33}) {
+      const Case c = NormalCase(MakeProblem(1, 2, 1, len_q, len_k, 8, 0));
+      const Result want = RunRowProgram(c);
+      EXPECT_EQ(Difference(RunHeed(c), want), "") << NameOf(c);
+      for (const KernelCut& cut : EveryCut(c.problem)) {
+        const Result got = RunKernels(c, cut);
+        for (size_t row = 0; row < want.lse.size(); ++row) {
+          EXPECT_NEAR(got.lse[row], want.lse[row], 1e-5)
+              << NameOf(c) << " " << NameOf(cut);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Error bounds of the two functions the row program approximates, 2^x and log2.
+// Error bounds of the functions the row program approximates: 2^x, log2 and the
+// soft cap's tanh.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -136,6 +137,66 @@ TEST(LogOfSum, IsWithinItsBound) {
 TEST(LogOfSum, OfAPowerOfTwoIsExact) {
   for (int n = -1; n <= 100; ++n) {
     EXPECT_EQ(RowLog2(std::ldexp(1.0f, n)), static_cast<float>(n));
+  }
+}
+
+// The bound that tests/reference.cc adds for a soft cap.
+constexpr double kSoftCapBound = 1.2e-6;
+
+// Of a score in the log2 domain, relative to the result.
+double SoftCapError(float s, float cap) {
+  constexpr double kLn2 = 0.69314718055994530942;
+  const double exact = cap / kLn2 * std::tanh(s * kLn2 / cap);
+  return std::fabs(RowSoftCap(s, cap) / exact - 1);
+}
+
+TEST(SoftCap, IsWithinItsRelativeBound) {
+  double worst = 0;
+  float worst_at = 0, worst_cap = 0;
+  for (const float cap : {1.0f, 50.0f, 0.3f, 30.0f, 1e-6f, 1e6f, 7.7f}) {
+    // Of tanh's argument: all of what is small, and dense where it bends.
+    for (double x = 1e-12; x < 40; x *= 1 + 1e-5) {
+      const auto s = static_cast<float>(x * cap);
+      const double error = SoftCapError(s, cap);
+      if (error > worst) {
+        worst = error;
+        worst_at = s;
+        worst_cap = cap;
+      }
+      ASSERT_TRUE(std::isfinite(error)) << s << " " << cap;
+    }
+  }
+  std::printf("largest relative error of a soft cap: %.4g at %a of %g\n", worst,
+              worst_at, worst_cap);
+  EXPECT_LE(worst, kSoftCapBound);
+}
+
+TEST(SoftCap, IsOddAndItsLimitsAreTheCap) {
+  for (const float cap : {0.3f, 1.0f, 50.0f, 1000.0f}) {
+    const float most = RowSoftCap(INFINITY, cap);
+    EXPECT_NEAR(most, cap * 1.4426950408889634, cap * 1e-6);
+    EXPECT_EQ(RowSoftCap(-INFINITY, cap), -most);
+    EXPECT_EQ(RowSoftCap(3e38f, cap), most);
+    EXPECT_EQ(std::signbit(RowSoftCap(-0.0f, cap)), true);
+    EXPECT_EQ(RowSoftCap(0.0f, cap), 0.0f);
+    EXPECT_TRUE(std::isnan(RowSoftCap(NAN, cap)));
+    for (float s = 1e-3f; s < 1e4f; s *= 1.37f) {
+      EXPECT_EQ(RowSoftCap(-s, cap), -RowSoftCap(s, cap));
+      EXPECT_LE(RowSoftCap(s, cap), most);
+    }
+  }
+}
+
+// A weight's error is its own bound at most where its argument falls, too: a
+// soft cap that fell while its score rose would turn two keys round.
+TEST(SoftCap, NeverDecreasesByMoreThanItsErrorAsTheScoreRises) {
+  for (const float cap : {1.0f, 30.0f}) {
+    float previous = 0;
+    for (int i = 1; i < 400000; ++i) {
+      const float capped = RowSoftCap(static_cast<float>(i) * cap / 40000, cap);
+      ASSERT_GE(capped, previous * (1 - 2 * static_cast<float>(kSoftCapBound)));
+      previous = capped;
+    }
   }
 }
 

@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <new>
 
 #include "tune/npy_header.h"
 
@@ -28,25 +30,54 @@ const struct {
   size_t bytes;
 } kTypes[] = {{NpyType::kFloat32, "<f4", "float32", 4},
               {NpyType::kFloat16, "<f2", "float16", 2},
-              {NpyType::kUint16, "<u2", "uint16", 2}};
+              {NpyType::kUint16, "<u2", "uint16", 2},
+              {NpyType::kBool, "|b1", "bool", 1},
+              {NpyType::kUint8, "|u1", "uint8", 1},
+              {NpyType::kInt32, "<i4", "int32", 4},
+              {NpyType::kInt64, "<i8", "int64", 8}};
+
+size_t ElementBytes(NpyType type) {
+  return kTypes[static_cast<size_t>(type)].bytes;
+}
 
 // '=' is "this machine's order", which is little.
-bool FindType(const std::string& descr, NpyType* type) {
+bool FindType(const std::string& descr, const std::vector<NpyType>& wanted,
+              NpyType* type) {
   for (const auto& known : kTypes) {
     const std::string native = std::string("=") + (known.descr + 1);
     if (descr != known.descr && descr != native) continue;
     *type = known.type;
-    return true;
+    return std::count(wanted.begin(), wanted.end(), known.type) != 0;
   }
   return false;
 }
 
-// Which dtype it is, if it is none of those that are read.
-std::string WhyNotRead(const std::string& descr) {
+// "float32, float16 or uint16 for bfloat16"
+std::string TypesText(const std::vector<NpyType>& types) {
+  std::string text;
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (i != 0) text += i + 1 == types.size() ? " or " : ", ";
+    text += NpyTypeName(types[i]);
+    if (types[i] == NpyType::kUint16) text += " for bfloat16";
+  }
+  return text;
+}
+
+// Which dtype it is, if it is none of those that are wanted.
+std::string WhyNotRead(const std::string& descr,
+                       const std::vector<NpyType>& wanted) {
   if (descr.empty()) return "an empty dtype";
   if (descr[0] == '>') return "big-endian data (dtype '" + descr + "')";
   if (descr == "|O") return "object dtype (Python pickles)";
-  return "dtype '" + descr + "' (expected '<f4', '<f2', or '<u2' for bfloat16)";
+  return "dtype '" + descr + "' (expected " + TypesText(wanted) + ")";
+}
+
+std::string RankText(const NpyForm& form) {
+  std::string text = std::to_string(form.min_rank);
+  if (form.max_rank != form.min_rank) {
+    text += " to " + std::to_string(form.max_rank);
+  }
+  return text;
 }
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
@@ -57,7 +88,8 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
   return text + ")";
 }
 
-bool Read(std::FILE* file, size_t rank, NpyTensor* tensor, std::string* why) {
+bool Read(std::FILE* file, const NpyForm& form, NpyTensor* tensor,
+          std::string* why) {
   struct stat status;
   if (fstat(fileno(file), &status) != 0) {
     *why = std::strerror(errno);
@@ -72,22 +104,23 @@ bool Read(std::FILE* file, size_t rank, NpyTensor* tensor, std::string* why) {
   head.resize(std::fread(&head[0], 1, head.size(), file));
   NpyHeader header;
   if (!ParseNpyHeader(head, &header, why)) return false;
-  if (!FindType(header.descr, &tensor->type)) {
-    *why = WhyNotRead(header.descr);
+  if (!FindType(header.descr, form.types, &tensor->type)) {
+    *why = WhyNotRead(header.descr, form.types);
     return false;
   }
-  const size_t element_bytes = kTypes[static_cast<size_t>(tensor->type)].bytes;
+  const size_t element_bytes = ElementBytes(tensor->type);
   if (header.fortran_order) {
     *why = "Fortran order (expected C order: numpy.ascontiguousarray)";
     return false;
   }
-  if (header.shape.size() != rank) {
-    *why = std::to_string(header.shape.size()) + " dimensions " +
-           ShapeText(header.shape) + " (expected " + std::to_string(rank) + ")";
+  const size_t rank = header.shape.size();
+  if (rank < form.min_rank || rank > form.max_rank) {
+    *why = std::to_string(rank) + " dimensions " + ShapeText(header.shape) +
+           " (expected " + RankText(form) + ")";
     return false;
   }
   const int64_t count = NpyElementCount(header.shape);
-  if (count < 0 || count > INT64_MAX / 4) {
+  if (count < 0 || count > INT64_MAX / 8) {
     *why = "shape " + ShapeText(header.shape) + " overflows";
     return false;
   }
@@ -109,7 +142,7 @@ bool Read(std::FILE* file, size_t rank, NpyTensor* tensor, std::string* why) {
   tensor->shape = header.shape;
   const auto elements = static_cast<size_t>(count);
   tensor->Resize(elements);
-  if (count != 0 && std::fread(tensor->elements(), element_bytes, elements,
+  if (count != 0 && std::fread(tensor->bytes.data(), element_bytes, elements,
                                file) != elements) {
     *why = "the file could not be read to its end";
     return false;
@@ -120,25 +153,20 @@ bool Read(std::FILE* file, size_t rank, NpyTensor* tensor, std::string* why) {
 }  // namespace
 
 void NpyTensor::Resize(size_t count) {
-  const bool wide = type == NpyType::kFloat32;
-  data.resize(wide ? count : 0);
-  words.resize(wide ? 0 : count);
+  size_t size;
+  if (__builtin_mul_overflow(count, ElementBytes(type), &size)) {
+    throw std::bad_alloc();
+  }
+  bytes.resize(size);
 }
 
-void* NpyTensor::elements() {
-  if (type == NpyType::kFloat32) return data.data();
-  return words.data();
-}
-
-const void* NpyTensor::elements() const {
-  return const_cast<NpyTensor*>(this)->elements();
-}
+size_t NpyTensor::count() const { return bytes.size() / ElementBytes(type); }
 
 const char* NpyTypeName(NpyType type) {
   return kTypes[static_cast<size_t>(type)].name;
 }
 
-bool ReadNpy(const std::string& path, size_t rank, NpyTensor* tensor,
+bool ReadNpy(const std::string& path, const NpyForm& form, NpyTensor* tensor,
              std::string* why) {
   // Not fopen(): that would wait for somebody to write to a FIFO.
   const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -149,7 +177,7 @@ bool ReadNpy(const std::string& path, size_t rank, NpyTensor* tensor,
     reason = std::strerror(errno);
   } else {
     try {
-      if (Read(file.get(), rank, tensor, &reason)) return true;
+      if (Read(file.get(), form, tensor, &reason)) return true;
     } catch (const std::bad_alloc&) {
       reason = "out of memory";
     }

@@ -10,17 +10,33 @@
 
 namespace heed {
 
-// Dense inputs of a problem, widened to f32 if its dtype is another.
+// Dense inputs of a problem, widened to f32 if its dtype is another; and what
+// its options ask for, as in heed_call. With cu_seqlens the batch of a tensor
+// is 1 and its len all tokens; with pages [num_pages, heads_kv, page_size,
+// dim].
 struct ReferenceInputs {
-  const float* q;             // [batch, heads_q, len_q, dim_qk]
-  const float* k;             // [batch, heads_kv, len_k, dim_qk]
-  const float* v;             // [batch, heads_kv, len_k, dim_v]
-  int64_t causal_offset = 0;  // read only if HEED_CAUSAL_OFFSET
+  const float* q;  // [batch, heads_q, len_q, dim_qk]
+  const float* k;  // [batch, heads_kv, len_k, dim_qk]
+  const float* v;  // [batch, heads_kv, len_k, dim_v]
+  int64_t causal_offset =
+      0;  // read only if HEED_CAUSAL_OFFSET or _ALIGN_OFFSET
+  // Bytes for HEED_MASK_BOOL, else floats; strides count elements, 0
+  // broadcasts.
+  heed_input mask = {};
+  const float* alibi_slopes = nullptr;  // [heads_q]
+  const float* sinks = nullptr;         // [heads_q]
+  const int32_t* seqused_k = nullptr;
+  const int32_t* cu_seqlens_q = nullptr;
+  const int32_t* cu_seqlens_k = nullptr;
+  const int64_t* causal_offsets = nullptr;
+  const int32_t* block_table = nullptr;  // [batch, max_pages]
+  int64_t max_pages = 0;
 };
 
-// One row's out [dim_v] and lse. A row that sees no key gives zeros and -inf;
-// invisible keys are not touched, so what they hold cannot matter; a visible
-// NaN makes the row NaN. Allocates len_k doubles.
+// One row's out [dim_v] and lse; the token is counted within its sequence. A
+// row that sees no key gives zeros, and -inf or its sink; invisible keys are
+// not touched, so what they hold cannot matter; a visible NaN makes the row
+// NaN. Allocates len_k doubles.
 void ReferenceAttentionRow(const heed_problem& problem,
                            const ReferenceInputs& inputs, int64_t batch,
                            int64_t head, int64_t token, double* out,
@@ -38,8 +54,8 @@ struct ReferenceError {
   double max_abs = 0;  // max |reference out|, to judge `out` by
 };
 
-// Compares every `row_step`-th row of dense `out` [batch, heads_q, len_q,
-// dim_v], widened likewise, and `lse` (may be null). Slow: one thread, 2 *
+// Compares every `row_step`-th row of dense `out`, as q but dim_v wide, widened
+// likewise, and `lse` (may be null). Slow: one thread, 2 *
 // (dim_qk + dim_v) double operations per visible pair.
 ReferenceError CompareWithReference(const heed_problem& problem,
                                     const ReferenceInputs& inputs,

@@ -1,7 +1,8 @@
 /* heed: exact scaled dot-product attention on CPUs.  C99, the only ABI.
  *
- *   out = softmax(scale * q k^T + causal) v        per query row, float32
- * arithmetic
+ *   out = softmax(softcap(scale * q k^T) + alibi + mask) v
+ *
+ * per query row, over the keys that the row sees, in float32 arithmetic
  *
  * Shapes: q [batch, heads_q, len_q, dim_qk], k [batch, heads_kv, len_k,
  * dim_qk], v [batch, heads_kv, len_k, dim_v], out [batch, heads_q, len_q,
@@ -53,6 +54,23 @@ typedef enum heed_causal {
   HEED_CAUSAL_OFFSET = 3 /* offset = heed_call.causal_offset, may be negative */
 } heed_causal;
 
+/* Where query i stands among the keys, at position i + offset, for a window or
+ * ALiBi without a causal line (a causal problem's offset is its causal line's).
+ * Zero is no alignment. */
+typedef enum heed_align {
+  HEED_ALIGN_TOP_LEFT = 1,     /* offset 0 */
+  HEED_ALIGN_BOTTOM_RIGHT = 2, /* offset = keys in use - queries */
+  HEED_ALIGN_OFFSET = 3        /* offset = heed_call.causal_offset */
+} heed_align;
+
+/* How heed_call.mask is stored. */
+typedef enum heed_mask {
+  HEED_MASK_NONE = 0,
+  HEED_MASK_BOOL = 1, /* bytes; any value but 0: the key is visible */
+  HEED_MASK_F32 = 2,  /* added to the scaled score; only -inf hides the key */
+  HEED_MASK_DTYPE = 3 /* the same, stored as the problem's dtype */
+} heed_mask;
+
 /* Zero is refused, so that a zero-initialised struct never means "scale 0" nor
  * a hidden default. */
 typedef enum heed_scale_mode {
@@ -74,8 +92,29 @@ typedef struct heed_problem {
   int32_t dtype;      /* heed_dtype */
   int32_t causal;     /* heed_causal */
   int32_t scale_mode; /* heed_scale_mode */
-  int32_t reserved;   /* 0 */
+  int32_t align;      /* heed_align; read only if a window or ALiBi is on and
+                         causal is HEED_CAUSAL_NONE */
   double scale;       /* read only if scale_mode is HEED_SCALE_VALUE */
+  double softcap; /* > 0: scores become softcap * tanh(score / softcap), before
+                     ALiBi and mask; 0: they do not */
+  /* 1: query i at position p = i + offset sees keys p - window_left to p +
+   * window_right, both included, -1 = without limit ("the last W keys, itself
+   * included" is W - 1 and 0). 0: no window, and the two are not read. */
+  int32_t window;
+  int32_t mask; /* heed_mask */
+  int64_t window_left, window_right;
+  int32_t alibi; /* 1: slope * (j - p) is added, slopes in the call */
+  int32_t sinks; /* 1: a logit per query head joins the denominator */
+  /* 1: the call gives each sequence's lengths (seqused_k, cu_seqlens_q,
+   * cu_seqlens_k, causal_offsets); len_q and len_k are the longest. */
+  int32_t ragged;
+  int32_t reserved;  /* 0 */
+  int64_t page_size; /* > 0: k and v are pages of so many keys, found through
+                        heed_call.block_table; 0: they are not */
+  /* Of HEED_MASK_BOOL: element (i, j) stands for mask_block_q queries and
+   * mask_block_k keys; 0 and 1 are the same.  What blocks hide costs nearly
+   * nothing: block-sparse attention, document masks. */
+  int32_t mask_block_q, mask_block_k;
 } heed_problem;
 
 /* What the tuner picks.  No field changes a result's bits.  0 = the model's
@@ -138,6 +177,18 @@ typedef struct heed_output {
   int64_t stride_batch, stride_head, stride_token, stride_dim;
 } heed_output;
 
+/* The tokens of k and v in pages: entry (b, i) of the table names the page that
+ * holds keys [i * page_size, (i + 1) * page_size) of sequence b.  Pages may be
+ * shared and in any order.  Entries beyond a sequence's keys are not read, nor
+ * those of keys that end 768 or more keys before any that a row sees.  Of
+ * heed_call.k and .v, stride_batch is then the distance between pages. */
+typedef struct heed_block_table {
+  const int32_t* data; /* [batch, max_pages] */
+  int64_t stride_batch;
+  int64_t max_pages;
+  int64_t num_pages; /* pages that exist: every entry read must be below */
+} heed_block_table;
+
 /* The data of one call.  Start from heed_call_init().  out, lse and workspace
  * must share no byte with each other or an input.  Tensors may interleave in
  * one buffer if they do so with a common stride (q, k, v and out side by side
@@ -148,7 +199,24 @@ typedef struct heed_call {
   heed_output out;
   heed_output lse; /* f32 whatever the dtype; data NULL = not wanted; stride_dim
                       is ignored */
-  int64_t causal_offset; /* read only if the problem says HEED_CAUSAL_OFFSET */
+  int64_t causal_offset; /* read only if the problem says HEED_CAUSAL_OFFSET or
+                            HEED_ALIGN_OFFSET */
+  /* [batch|1, heads_q|1, len_q|1, len_k] by strides of 0; read only if the
+   * problem has a mask.  Bytes for HEED_MASK_BOOL, and with blocks
+   * ceil(len_q / mask_block_q) by ceil(len_k / mask_block_k) of them; strides
+   * count elements. */
+  heed_input mask;
+  const float* alibi_slopes; /* [heads_q]; read only if problem.alibi */
+  const float* sinks;        /* [heads_q]; read only if problem.sinks */
+  /* Read only if problem.ragged; each may be NULL. */
+  const int32_t* seqused_k; /* [batch] keys in use; NULL = all of them */
+  /* [batch + 1] rising from 0: sequence b is tokens [cu[b], cu[b + 1]) of q,
+   * out and lse (of k and v), all of which have their batch in one run of
+   * tokens: stride_batch is not used. */
+  const int32_t* cu_seqlens_q;
+  const int32_t* cu_seqlens_k;   /* not with pages */
+  const int64_t* causal_offsets; /* [batch], instead of causal_offset */
+  heed_block_table block_table;  /* read only if problem.page_size > 0 */
   void* workspace; /* heed_plan_workspace_size() bytes, aligned to 64; may be
                       NULL if that is 0 */
   size_t workspace_size; /* bytes */
@@ -177,8 +245,10 @@ HEED_EXPORT heed_status heed_plan_create(const heed_problem* problem,
                                          heed_plan** plan);
 HEED_EXPORT void heed_plan_destroy(heed_plan* plan); /* NULL is allowed */
 
-/* Bytes of scratch a run needs: threads * one tile, and copies of k and v in
- * f32 if the tile asks for them; never len_q * len_k. */
+/* Bytes of scratch a run needs: threads * one tile, copies of k and v in f32 if
+ * the tile asks for them, for few rows on several threads their states at every
+ * 768th key, and for a ragged problem a list of its row blocks; never len_q *
+ * len_k. */
 HEED_EXPORT size_t heed_plan_workspace_size(const heed_plan* plan);
 
 /* Computes.  Allocates nothing, does no I/O.  Checks the call's pointers and
@@ -197,6 +267,100 @@ HEED_EXPORT size_t heed_plan_describe(const heed_plan* plan, char* text,
 HEED_EXPORT heed_status heed_attention(const heed_problem* problem,
                                        const heed_options* options,
                                        const heed_call* call);
+
+/* How far heed_scores() takes the scores: for every key, hidden or not,
+ * scale * q . k, and that after the soft cap; after ALiBi and mask, -inf where
+ * a key is hidden; and the weights, which sum to 1 in a row (with a sink, to
+ * less; 0 in a row that sees no key). */
+typedef enum heed_score_stage {
+  HEED_SCORES_SCALED = 1,
+  HEED_SCORES_CAPPED = 2,
+  HEED_SCORES_BIASED = 3,
+  HEED_SCORES_WEIGHTS = 4
+} heed_score_stage;
+
+/* Writes the scores of a call, or its attention pattern, to look at: f32,
+ * [batch, heads_q, len_q, len_k], dense or strided.  Of a ragged call, the rows
+ * and keys that sequences have; other elements are not written.  Reads q, k and
+ * what hides or biases; v, out, lse and workspace are ignored.  len_q * len_k
+ * numbers are no way to compute attention: this runs on one thread and
+ * allocates.  options may be NULL; of it the target is used. */
+HEED_EXPORT heed_status heed_scores(const heed_problem* problem,
+                                    const heed_options* options,
+                                    const heed_call* call,
+                                    heed_score_stage stage,
+                                    const heed_output* scores);
+
+/* New tokens of k and v, and the cache they go to.  Start from
+ * heed_append_init(). */
+typedef struct heed_append {
+  size_t struct_size; /* sizeof(heed_append) */
+  int64_t batch;
+  int64_t heads_kv;
+  int64_t len_new;   /* new tokens of a sequence; the most if cu_seqlens_new */
+  int64_t len_cache; /* keys a sequence has room for; the most if
+                        cu_seqlens_cache; not read with pages, where it is
+                        max_pages * page_size */
+  int64_t dim_qk;    /* head width of k */
+  int64_t dim_v;     /* head width of v */
+  int32_t dtype_new; /* heed_dtype of k_new and v_new */
+  int32_t dtype_cache; /* heed_dtype of k_cache and v_cache */
+  heed_input k_new;    /* [batch, heads_kv, len_new, dim_qk] */
+  heed_input v_new;    /* [batch, heads_kv, len_new, dim_v] */
+  heed_output k_cache; /* [batch, heads_kv, len_cache, dim_qk], or as
+                          heed_call.k with cu_seqlens_k or pages */
+  heed_output v_cache;
+  /* [batch] keys that are in the cache already: new token t of sequence b
+   * becomes key positions[b] + t.  One of the two; the other is NULL. */
+  const int64_t* positions;
+  const int32_t* positions_i32;
+  /* [batch + 1] or NULL, as heed_call.cu_seqlens_q and _k: the new tokens, and
+   * the room of each sequence, in one run of tokens. */
+  const int32_t* cu_seqlens_new;
+  const int32_t* cu_seqlens_cache; /* not with pages */
+  int64_t page_size;               /* > 0: the cache is pages of so many keys */
+  heed_block_table block_table;    /* read only if page_size > 0; only entries
+                                      of pages that are written to */
+} heed_append;
+
+HEED_EXPORT void heed_append_init(heed_append* append);
+
+/* Appends to a cache.  Elements keep their bits where the types are the same;
+ * else they widen exactly and round to nearest, ties to even.  Everything is
+ * checked before anything is written: positions beyond the room, pages that do
+ * not exist, and two tokens for one place, which is an error that names the
+ * sequences.  Allocates only to check more than 256 runs of pages. */
+HEED_EXPORT heed_status heed_kv_append(const heed_append* append);
+
+/* Two states of the same rows over keys that have nothing in common, and their
+ * union.  Start from heed_merge_init().  All f32; out [batch, heads, len, dim],
+ * lse [batch, heads, len] whose stride_dim is ignored. */
+typedef struct heed_merge {
+  size_t struct_size; /* sizeof(heed_merge) */
+  int64_t batch, heads, len, dim;
+  heed_input out_a, lse_a;
+  heed_input out_b, lse_b;
+  heed_output out, lse; /* may each be out_a or out_b (lse_a or lse_b), address
+                           and strides; else they overlap nothing */
+} heed_merge;
+
+HEED_EXPORT void heed_merge_init(heed_merge* merge);
+
+/* The attention over the union of two sets of keys, from those over each, as
+ * heed_plan_run leaves them in out and lse (without sinks, or with sinks in one
+ * of the two).  Per row, in double, rounded to float at the end:
+ *
+ *   m = max(lse_a, lse_b)   a = exp(lse_a - m)   b = exp(lse_b - m)
+ *   out = (a * out_a + b * out_b) / (a + b)      lse = m + ln(a + b)
+ *
+ * Error beside that of the inputs: |out| 2^-24 + max(|out_a|, |out_b|) 2^-50,
+ * |lse| 2^-24 + 2^-50.  (An error e of an input's lse moves out by up to
+ * e |out_a - out_b| / 4.)  The order of a and b does not matter.
+ * A state whose lse is -inf has seen no key: the result is the other state, bit
+ * for bit, whatever its out holds; of two such, a.  Otherwise a NaN or +inf in
+ * lse_a or lse_b makes the row's out and lse NaN, and a NaN or infinity in out
+ * is used as IEEE arithmetic of the formula says. */
+HEED_EXPORT heed_status heed_merge_states(const heed_merge* merge);
 
 /* The problem string, e.g. b1_hq32_hkv8_q2048_k2048_d128_causal_f32: README
  * "Problem strings". Prints as snprintf does; 0 if the problem is not printable

@@ -104,6 +104,52 @@ class Problem {
     problem_.causal = causal;
     return *this;
   }
+  // Query i at position p = i + offset sees keys p - left to p + right, both
+  // included; -1: without limit. Without Causal() it needs Align().
+  Problem& Window(int64_t left, int64_t right) {
+    problem_.window = 1;
+    problem_.window_left = left;
+    problem_.window_right = right;
+    return *this;
+  }
+  // Slopes for linear biases are in the call. Without Causal() it needs
+  // Align().
+  Problem& Alibi() {
+    problem_.alibi = 1;
+    return *this;
+  }
+  // Where queries stand among the keys, for a window or ALiBi without Causal().
+  Problem& Align(heed_align align) {
+    problem_.align = align;
+    return *this;
+  }
+  // Scores become cap * tanh(score / cap); 0: they do not.
+  Problem& Softcap(double cap) {
+    problem_.softcap = cap;
+    return *this;
+  }
+  // An element of a boolean mask may stand for a block of queries and keys.
+  Problem& Mask(heed_mask mask, int32_t block_q = 1, int32_t block_k = 1) {
+    problem_.mask = mask;
+    problem_.mask_block_q = block_q;
+    problem_.mask_block_k = block_k;
+    return *this;
+  }
+  // A logit per query head, in the call, joins the denominator.
+  Problem& Sinks() {
+    problem_.sinks = 1;
+    return *this;
+  }
+  // The call gives lengths, of which Lengths() are the longest.
+  Problem& Ragged() {
+    problem_.ragged = 1;
+    return *this;
+  }
+  // k and v are pages of so many keys; 0: they are not.
+  Problem& Pages(int64_t page_size) {
+    problem_.page_size = page_size;
+    return *this;
+  }
   // 1 / sqrt(dim_qk).
   Problem& ScaleInvSqrtDim() {
     problem_.scale_mode = HEED_SCALE_INV_SQRT_DIM;
@@ -204,12 +250,49 @@ inline heed_output Output(void* data, const Strides& strides) {
   return {data, strides.batch, strides.head, strides.token, 1};
 }
 
-// The data of one call. out and lse overlap no input and not each other.
+// A dense [batch, max_pages] table of pages, num_pages of which exist.
+inline heed_block_table BlockTable(const int32_t* data, int64_t max_pages,
+                                   int64_t num_pages) {
+  return {data, max_pages, max_pages, num_pages};
+}
+
+// The data of one call. out and lse overlap no input and not each other. What
+// the problem does not ask for is not read.
 struct Tensors {
   heed_input q{}, k{}, v{};
   heed_output out{};
   heed_output lse{};          // data null: not wanted
-  int64_t causal_offset = 0;  // read only with HEED_CAUSAL_OFFSET
+  int64_t causal_offset = 0;  // with HEED_CAUSAL_OFFSET or HEED_ALIGN_OFFSET
+  heed_input mask{};          // [batch, heads_q, len_q, len_k]
+  const float* alibi_slopes = nullptr;  // [heads_q]
+  const float* sinks = nullptr;         // [heads_q]
+  // With Problem::Ragged(); each may be null.
+  const int32_t* seqused_k = nullptr;       // [batch]
+  const int32_t* cu_seqlens_q = nullptr;    // [batch + 1]
+  const int32_t* cu_seqlens_k = nullptr;    // [batch + 1]
+  const int64_t* causal_offsets = nullptr;  // [batch]
+  heed_block_table block_table{};           // with Problem::Pages()
+
+  // Without a workspace.
+  heed_call c() const noexcept {
+    heed_call call;
+    heed_call_init(&call);
+    call.q = q;
+    call.k = k;
+    call.v = v;
+    call.out = out;
+    call.lse = lse;
+    call.causal_offset = causal_offset;
+    call.mask = mask;
+    call.alibi_slopes = alibi_slopes;
+    call.sinks = sinks;
+    call.seqused_k = seqused_k;
+    call.cu_seqlens_q = cu_seqlens_q;
+    call.cu_seqlens_k = cu_seqlens_k;
+    call.causal_offsets = causal_offsets;
+    call.block_table = block_table;
+    return call;
+  }
 };
 
 // Scratch memory of one thread that runs plans, aligned to 64 bytes.
@@ -252,14 +335,7 @@ class Plan {
 
   // Computes; allocates nothing. A failed run writes nothing.
   void Run(const Tensors& tensors, Workspace& workspace) const {
-    heed_call call;
-    heed_call_init(&call);
-    call.q = tensors.q;
-    call.k = tensors.k;
-    call.v = tensors.v;
-    call.out = tensors.out;
-    call.lse = tensors.lse;
-    call.causal_offset = tensors.causal_offset;
+    heed_call call = tensors.c();
     call.workspace = workspace.data();
     call.workspace_size = workspace.size();
     Check(heed_plan_run(plan_.get(), &call));
@@ -288,6 +364,40 @@ inline void Attention(const Problem& problem, const Tensors& tensors,
   const Plan plan(problem, options);
   Workspace workspace = plan.MakeWorkspace();
   plan.Run(tensors, workspace);
+}
+
+// The scores of a call, or its attention pattern, to look at: scores is f32,
+// [batch, heads_q, len_q, len_k].
+inline void Scores(const Problem& problem, const Tensors& tensors,
+                   heed_score_stage stage, const heed_output& scores,
+                   const Options& options = Options()) {
+  const heed_options c_options = options.c();
+  const heed_call call = tensors.c();
+  Check(heed_scores(&problem.c(), &c_options, &call, stage, &scores));
+}
+
+// heed_append with its start, and one sequence; fill in the rest.
+struct Append : heed_append {
+  Append() {
+    heed_append_init(this);
+    batch = 1;
+  }
+};
+
+// Appends new tokens of k and v to a cache. A failed call writes nothing.
+inline void KvAppend(const Append& append) { Check(heed_kv_append(&append)); }
+
+// heed_merge with its start, and one sequence; fill in the rest.
+struct Merge : heed_merge {
+  Merge() {
+    heed_merge_init(this);
+    batch = 1;
+  }
+};
+
+// Merges the states of the same rows over two sets of keys.
+inline void MergeStates(const Merge& merge) {
+  Check(heed_merge_states(&merge));
 }
 
 // SIMD targets that are compiled in and run here, best first, separated by
