@@ -9,6 +9,8 @@
 #define HEED_KERNELS_TASK_INL_H_
 #endif
 
+#include <cfloat>
+
 #include "hwy/highway.h"
 #include "kernels/kernels.h"
 #include "kernels/row_constants.h"
@@ -225,8 +227,12 @@ HWY_INLINE Task MakeTask(const Block& b, const Layout& at) {
   if (masked) FillMaskRows(t);
   if (b.bias.slopes != nullptr) {
     for (size_t r = 0; r < rows_padded; ++r) {
-      t.Row(kSlope)[r] =
+      const float slope =
           r < b.rows ? b.bias.slopes[HeadOf(t, r)] * kLog2E : 0.0f;
+      // Finite, or 0 * infinity at distance 0 would be NaN.
+      t.Row(kSlope)[r] = slope > FLT_MAX    ? FLT_MAX
+                         : slope < -FLT_MAX ? -FLT_MAX
+                                            : slope;
     }
   }
   return t;

@@ -121,7 +121,7 @@ float Score(const Row& row, const std::vector<float>& scaled_q, int64_t key) {
   float s = raw;
   if (row.softcap > 0) s = RowSoftCap(s, row.softcap);
   if (row.slope != nullptr) {
-    s = std::fma(*row.slope * kLog2E, Distance(row, key), s);
+    s = std::fma(Saturate(*row.slope * kLog2E), Distance(row, key), s);
   }
   if (row.added != nullptr) s += Saturate(row.added[key] * kLog2E);
   // No finite score, slope and mask make a score that hides a key (promise P4),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/plan.h"
 #include "runtime/tile_model.h"
 
 namespace heed {
@@ -46,6 +47,8 @@ std::vector<Tile> TileCandidates(const heed_problem& problem,
   const size_t block = default_tile.row_block;
   const size_t max_scratch = MaxScratchBytes(machine);
   std::vector<Tile> tiles = {default_tile};
+  // A decode uses no tile.
+  if (RowsPerKvHead(problem) <= kDecodeRows) return tiles;
   std::vector<Ranked> neighbours;
   for (const size_t row_block : {block, block / 2, block * 2, block * 4}) {
     for (const size_t key_tile :
