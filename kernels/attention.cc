@@ -10,6 +10,7 @@
 #include "kernels/decode-inl.h"
 #include "kernels/kernels.h"
 #include "kernels/pieces-inl.h"
+#include "kernels/show-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed {

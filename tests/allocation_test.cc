@@ -12,6 +12,7 @@
 
 #include "tests/attention_case.h"
 #include "tests/input_families.h"
+#include "tests/random_case.h"
 #include "tests/sanitizer.h"
 
 #if defined(__GLIBC__) && !HEED_MALLOC_SANITIZER
@@ -129,6 +130,25 @@ TEST_F(Allocation, RunAllocatesNothing) {
         for (const heed_tile& tile : VariedTiles()) {
           EXPECT_EQ(AllocationsOfRun(c, 3, SerialRunner(), &tile, target), 0);
         }
+      }
+    }
+  }
+}
+
+// Ragged batches sort their tasks, pages are looked up, and decodes that are
+// cut over keys keep states: all in the workspace.
+TEST_F(Allocation, RunsOfEveryOptionAllocateNothing) {
+  const std::string best = TargetNames(/*fused_only=*/true).front();
+  const uint32_t wanted[] = {0,       kRagged,
+                             kPages,  kRagged | kPages,
+                             kDecode, kDecode | kManyKeys | kRagged};
+  for (const uint32_t features : wanted) {
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      const Case c = RandomCase(seed, features);
+      for (const int threads : {1, 3}) {
+        EXPECT_EQ(AllocationsOfRun(c, threads, SerialRunner(), nullptr, best),
+                  0)
+            << NameOf(c);
       }
     }
   }
