@@ -42,14 +42,17 @@ bool RandomRow(uint64_t seed, const Case& c, Result* result, RowPlace* place) {
 std::string RowDifference(const Case& c, const Result& got, const Result& want,
                           const Result& from, const RowPlace& place) {
   const size_t lse = place.lse - from.lse.data();
-  const size_t out = place.out - from.out.data();
+  const int64_t out = place.out - from.out.data();
   const auto row = [&](const Result& all) {
     Result one;
     one.status = all.status;
     one.error = all.error;
     one.lse = {all.lse[lse]};
-    one.out.assign(all.out.begin() + out,
-                   all.out.begin() + out + c.problem.dim_v);
+    // Without a value column there is no out, and its place is no number.
+    if (c.problem.dim_v > 0) {
+      one.out.assign(all.out.begin() + out,
+                     all.out.begin() + out + c.problem.dim_v);
+    }
     return one;
   };
   return Difference(row(got), row(want));
