@@ -60,14 +60,25 @@ size_t Product(int64_t a, int64_t b, int64_t c, int64_t d) {
   return static_cast<size_t>(a * b * c * d);
 }
 
+// How k and v lie: sequences of keys, or pages of them.
+struct KeyExtents {
+  int64_t batch, len;
+};
+
+KeyExtents ExtentsOf(const heed_problem& p, const OptionInputs& options) {
+  if (p.page_size > 0) return {options.pages(), p.page_size};
+  return {p.batch, p.len_k};
+}
+
 }  // namespace
 
 AttentionCase::AttentionCase(const NamedProblem& named, size_t last_level_bytes)
-    : named_(named) {
+    : named_(named), options_(named.problem) {
   const heed_problem& p = problem();
+  const KeyExtents keys = ExtentsOf(p, options_);
   q_count_ = Product(p.batch, p.heads_q, p.len_q, p.dim_qk);
-  k_count_ = Product(p.batch, p.heads_kv, p.len_k, p.dim_qk);
-  v_count_ = Product(p.batch, p.heads_kv, p.len_k, p.dim_v);
+  k_count_ = Product(keys.batch, p.heads_kv, keys.len, p.dim_qk);
+  v_count_ = Product(keys.batch, p.heads_kv, keys.len, p.dim_v);
   out_count_ = Product(p.batch, p.heads_q, p.len_q, p.dim_v);
   element_bytes_ = static_cast<size_t>(ElementBytes(p.dtype));
   const size_t set_bytes = (k_count_ + v_count_) * element_bytes_;
@@ -85,13 +96,29 @@ heed_call AttentionCase::Call(size_t set) {
   const heed_problem& p = problem();
   const char* const k = k_.get() + set * k_count_ * element_bytes_;
   const char* const v = v_.get() + set * v_count_ * element_bytes_;
+  const int64_t len = ExtentsOf(p, options_).len;
   heed_call call;
   heed_call_init(&call);
+  options_.Describe(&call);
   call.q = heed_dense_input(q_.get(), p.heads_q, p.len_q, p.dim_qk);
-  call.k = heed_dense_input(k, p.heads_kv, p.len_k, p.dim_qk);
-  call.v = heed_dense_input(v, p.heads_kv, p.len_k, p.dim_v);
+  call.k = heed_dense_input(k, p.heads_kv, len, p.dim_qk);
+  call.v = heed_dense_input(v, p.heads_kv, len, p.dim_v);
   call.out = heed_dense_output(out_.get(), p.heads_q, p.len_q, p.dim_v);
   return call;
+}
+
+double AttentionCase::flops() const {
+  return options_.visible_pairs() * 2 *
+         static_cast<double>(problem().dim_qk + problem().dim_v);
+}
+
+double AttentionCase::bytes() const {
+  const heed_problem& p = problem();
+  const double keys = options_.keys_in_use() * static_cast<double>(p.heads_kv);
+  const double elements = static_cast<double>(q_count_ + out_count_) +
+                          keys * static_cast<double>(p.dim_qk + p.dim_v);
+  return elements * static_cast<double>(element_bytes_) +
+         static_cast<double>(options_.mask_bytes());
 }
 
 void AttentionCase::ClearOut() {
@@ -110,7 +137,8 @@ std::string AttentionCase::CheckOut(size_t set) const {
   const std::vector<float> k = widened(k_, k_count_, set * k_count_);
   const std::vector<float> v = widened(v_, v_count_, set * v_count_);
   const std::vector<float> out = widened(out_, out_count_, 0);
-  const ReferenceInputs inputs{q.data(), k.data(), v.data(), 0};
+  ReferenceInputs inputs{q.data(), k.data(), v.data()};
+  options_.Describe(&inputs);
   const int64_t rows = p.batch * p.heads_q * p.len_q;
   const int64_t step = std::max<int64_t>(1, (rows - 1) / (kSampledRows - 1));
   const ReferenceError error =

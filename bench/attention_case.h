@@ -11,11 +11,13 @@
 #include <utility>
 
 #include "bench/buffer.h"
+#include "tune/option_inputs.h"
 #include "tune/shapes.h"
 
 namespace heed {
 
-// Dense tensors of N(0, 1) values, of the problem's dtype.
+// Dense tensors of N(0, 1) values, of the problem's dtype, and what else the
+// problem asks for.
 //
 // In decoding, each layer's keys and values are read once per token and are
 // long out of every cache when their turn comes again. So a case with one
@@ -29,9 +31,10 @@ class AttentionCase {
   const heed_problem& problem() const { return named_.problem; }
 
   // Of one call. Flops: visible pairs * 2 * (dim_qk + dim_v), the causal
-  // diagonal counted exactly. Bytes: q, k, v and out, each once.
-  double flops() const { return AttentionFlops(problem()); }
-  double bytes() const { return CompulsoryBytes(problem()); }
+  // diagonal counted exactly. Bytes: q, out, the mask and what is in use of k
+  // and v, each once.
+  double flops() const;
+  double bytes() const;
 
   size_t sets() const { return sets_; }
   // The call on one set of k and v; the workspace is the caller's to fill in.
@@ -49,6 +52,7 @@ class AttentionCase {
 
  private:
   NamedProblem named_;
+  OptionInputs options_;
   size_t q_count_, k_count_, v_count_, out_count_;  // elements
   size_t element_bytes_;
   size_t sets_;

@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "bench/attention_case.h"
 #include "bench/interleaved.h"
 #include "bench/options.h"
+#include "bench/pairs.h"
 #include "bench/roof.h"
 #include "bench/table.h"
 
@@ -84,6 +87,116 @@ TEST(Table, SaysSoWhenNoRoundWasQuiet) {
   const auto json = nlohmann::json::parse(TableJson({}, {row}));
   EXPECT_TRUE(json["rows"][0]["pct_peak"].is_null());
   EXPECT_EQ(json["rows"][0]["rounds_dropped"], 1);
+}
+
+PairRow PairOf(int rounds, double with, double base) {
+  PairRow row;
+  row.pair.name = "tiny";
+  row.best_canary = 100;
+  for (int i = 0; i < rounds; ++i) {
+    PairRound round;
+    round.base_seconds[0] = base * (1 + 0.01 * i);
+    round.base_seconds[1] = base * (1 + 0.02 * i);
+    round.with_seconds[0] = with * (1 + 0.01 * i);
+    round.with_seconds[1] = with * (1 + 0.02 * i);
+    round.canary_before = round.canary_after = 100;
+    row.rounds.push_back(round);
+  }
+  return row;
+}
+
+TEST(Pairs, ADriftThatBothSeeLeavesTheRatio) {
+  const PairSummary summary = SummarizePair(PairOf(20, 3e-3, 2e-3));
+  EXPECT_EQ(summary.kept, 20);
+  EXPECT_NEAR(summary.ratio.low, 1.5, 1e-12);
+  EXPECT_NEAR(summary.ratio.median, 1.5, 1e-12);
+  EXPECT_NEAR(summary.ratio.high, 1.5, 1e-12);
+  EXPECT_NEAR(summary.min_ratio, 1.5, 1e-12);
+  EXPECT_GT(summary.noise.median, 1.0);
+}
+
+TEST(Pairs, LoudRoundsDoNotCount) {
+  PairRow row = PairOf(8, 3e-3, 2e-3);
+  PairRound loud = row.rounds[0];
+  loud.canary_after = 80;
+  loud.with_seconds[0] = 1e-6;
+  row.rounds.push_back(loud);
+  const PairSummary summary = SummarizePair(row);
+  EXPECT_EQ(summary.kept, 8);
+  EXPECT_EQ(summary.dropped, 1);
+  EXPECT_NEAR(summary.min_ratio, 1.5, 1e-12);
+}
+
+TEST(Pairs, TextsSayTheRatioOrThatNoRoundWasQuiet) {
+  PairRow row = PairOf(8, 3e-3, 2e-3);
+  EXPECT_NE(PairsMarkdown({}, {row}).find("| 1.500 (1.500 to 1.500) | 1.500 |"),
+            std::string::npos)
+      << PairsMarkdown({}, {row});
+  const auto json = nlohmann::json::parse(PairsJson({}, {row}));
+  EXPECT_DOUBLE_EQ(json["rows"][0]["ratio"]["median"], 1.5);
+  row.best_canary = 200;
+  EXPECT_NE(PairsMarkdown({}, {row}).find("no quiet round"), std::string::npos);
+  EXPECT_FALSE(
+      nlohmann::json::parse(PairsJson({}, {row}))["rows"][0].contains("ratio"));
+}
+
+TEST(Pairs, ListsAreParsedOrRefused) {
+  std::vector<ProblemPair> pairs;
+  std::string why;
+  ASSERT_TRUE(ParsePairs("options", &pairs, &why)) << why;
+  EXPECT_GE(pairs.size(), 20u);
+  ASSERT_TRUE(
+      ParsePairs("vit/decode,b1_hq1_hkv1_q1_k1_d8_f16/vit", &pairs, &why))
+      << why;
+  ASSERT_EQ(pairs.size(), 2u);
+  EXPECT_EQ(pairs[0].with.name, "vit");
+  EXPECT_EQ(pairs[1].base.name, "vit");
+  for (const char* bad : {"", "vit", "vit/", "vit/nothing", "core/vit"}) {
+    EXPECT_FALSE(ParsePairs(bad, &pairs, &why)) << bad;
+    EXPECT_NE(why.find(bad), std::string::npos) << why;
+  }
+}
+
+TEST(AttentionCase, EveryOptionIsFilledInAndRight) {
+  for (const char* text : {
+           "b2_hq4_hkv2_q50_k70_d16_causalbr_maskbool_f32",
+           "b1_hq2_hkv1_q200_k200_d16_maskbool32x16_f32",
+           "b1_hq2_hkv1_q40_k900_d16_causalbr_maskbool16x64_f16",
+           "b1_hq2_hkv2_q40_k40_d24_alignoff_cap30_alibi_maskf32_sinks_f32",
+           "b1_hq2_hkv2_q40_k40_d24_maskown_bf16",
+           "b3_hq4_hkv2_q5_k120_d16_causalbr_win20x0_ragged_f32",
+           "b3_hq4_hkv2_q1_k120_d16_causaloff_ragged_page16_f16",
+           "b2_hq4_hkv4_q9_k100_d8_win3x5_aligntl_page7_f32",
+       }) {
+    NamedProblem named;
+    named.name = named.text = text;
+    ASSERT_EQ(heed_problem_parse(text, &named.problem), HEED_OK)
+        << heed_last_error();
+    AttentionCase attention(named, size_t{1} << 20);
+    AttentionRun run(&attention, "AVX2", 2);
+    if (run.Tile().empty()) GTEST_SKIP() << "no AVX2";
+    EXPECT_EQ(run.Verify(), "") << text;
+  }
+}
+
+TEST(AttentionCase, CountsWhatIsVisible) {
+  const auto pairs_of = [](const char* text) {
+    heed_problem problem;
+    EXPECT_EQ(heed_problem_parse(text, &problem), HEED_OK);
+    return OptionInputs(problem).visible_pairs();
+  };
+  EXPECT_EQ(pairs_of("b1_hq1_hkv1_q4_k4_d8_f32"), 16);
+  EXPECT_EQ(pairs_of("b2_hq3_hkv1_q4_k4_d8_causal_f32"), 60);
+  EXPECT_EQ(pairs_of("b1_hq1_hkv1_q2_k4_d8_causalbr_f32"), 7);
+  EXPECT_EQ(pairs_of("b1_hq1_hkv1_q4_k4_d8_causal_win1x0_f32"), 7);
+  EXPECT_EQ(pairs_of("b1_hq1_hkv1_q4_k4_d8_win1x1_aligntl_f32"), 10);
+  // Lengths 2 and 4.
+  EXPECT_EQ(pairs_of("b2_hq1_hkv1_q1_k4_d8_ragged_f32"), 6);
+  // A tenth of 64 blocks and the 8 own ones.
+  const double blocks =
+      pairs_of("b1_hq1_hkv1_q512_k512_d8_maskbool64x64_f32") / 4096;
+  EXPECT_GE(blocks, 8);
+  EXPECT_LE(blocks, 24);
 }
 
 TEST(Options, OthersFlagsAreLeftToGoogleBenchmark) {

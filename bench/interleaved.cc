@@ -13,42 +13,40 @@ constexpr double kSampleSeconds = 2e-3;
 // A sample never holds more calls than this, however short they are.
 constexpr int kMostCalls = 1 << 20;
 
-double TimeCalls(const std::function<void()>& call, int calls) {
-  const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < calls; ++i) call();
-  const auto end = std::chrono::steady_clock::now();
-  return std::chrono::duration<double>(end - begin).count();
+}  // namespace
+
+double Now() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
 }
 
-// How many calls fill a sample.
-int CallsPerSample(const std::function<void()>& call) {
+double TimeCalls(const std::function<void()>& call, int calls) {
+  const double begin = Now();
+  for (int i = 0; i < calls; ++i) call();
+  return (Now() - begin) / calls;
+}
+
+int CallsFor(const std::function<void()>& call, double seconds) {
   int calls = 1;
-  while (TimeCalls(call, calls) < kSampleSeconds && calls < kMostCalls) {
+  while (calls * TimeCalls(call, calls) < seconds && calls < kMostCalls) {
     calls *= 2;
   }
   return calls;
 }
 
-}  // namespace
-
 std::vector<Round> Interleave(const RoundsWanted& wanted, Roof* roof,
                               const std::function<void()>& call) {
-  const int calls = CallsPerSample(call);
+  const int calls = CallsFor(call, kSampleSeconds);
   std::vector<Round> rounds;
   int quiet = 0;
-  const auto start = std::chrono::steady_clock::now();
-  const auto passed = [start] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                         start)
-        .count();
-  };
+  const double start = Now();
   while (rounds.size() < kFewestRounds ||
-         (quiet < wanted.quiet && passed() < wanted.seconds)) {
+         (quiet < wanted.quiet && Now() - start < wanted.seconds)) {
     Round round;
     if (wanted.read) round.read = roof->Read().rate();
     round.fma = roof->Fma().rate();
     round.canary_before = roof->CanaryRate();
-    round.seconds = TimeCalls(call, calls) / calls;
+    round.seconds = TimeCalls(call, calls);
     round.canary_after = roof->CanaryRate();
     rounds.push_back(round);
     // By the best so far; Summarize() decides, by the best of the process.

@@ -17,6 +17,15 @@ namespace heed {
 // A round is quiet if the canary takes at most this much longer than its best.
 constexpr double kCanarySlack = 1.10;
 
+// Seconds by a clock that does not go back.
+double Now();
+
+// Seconds of one of `calls` calls made one after another.
+double TimeCalls(const std::function<void()>& call, int calls);
+
+// How many calls take `seconds` together.
+int CallsFor(const std::function<void()>& call, double seconds);
+
 struct Round {
   double fma = 0;            // floating-point operations per second
   double read = 0;           // bytes per second; 0 = not measured

@@ -12,6 +12,7 @@
 
 #include "bench/bench_context.h"
 #include "bench/options.h"
+#include "bench/pairs.h"
 #include "bench/provenance.h"
 #include "bench/register.h"
 #include "bench/table.h"
@@ -55,36 +56,66 @@ bool MakeFolder(const std::string& results, std::string* folder,
   return !error;
 }
 
+// Where a measurement's two faces go beside standard output. Files are opened
+// before the minutes of measuring, so that a wrong path is known at once; they
+// appear at their places afterwards, all together.
+class ResultFiles {
+ public:
+  // `name`.md and `name`.json in the results folder, and the JSON file asked
+  // for, each if there is one.
+  bool Open(const BenchOptions& options, const std::string& name,
+            std::string* why) {
+    asked_ = !options.json_file.empty();
+    kept_ = !options.results_dir.empty();
+    if (asked_ && !asked_json_.Open(options.json_file, why)) return false;
+    std::string folder;
+    return !kept_ || (MakeFolder(options.results_dir, &folder, why) &&
+                      markdown_.Open(folder + "/" + name + ".md", why) &&
+                      json_.Open(folder + "/" + name + ".json", why));
+  }
+
+  bool Commit(const std::string& markdown, const std::string& json,
+              std::string* why) {
+    fmt::print("{}", markdown);
+    return (!asked_ || asked_json_.Append(json.data(), json.size(), why)) &&
+           (!kept_ ||
+            (markdown_.Append(markdown.data(), markdown.size(), why) &&
+             json_.Append(json.data(), json.size(), why))) &&
+           StagedFile::CommitAll({&asked_json_, &markdown_, &json_}, why);
+  }
+
+ private:
+  bool asked_ = false, kept_ = false;
+  StagedFile asked_json_, markdown_, json_;
+};
+
 int RunTable(const BenchOptions& options, const Provenance& provenance,
              BenchContext* context) {
-  // Files are opened before the minutes of measuring, so that a wrong path is
-  // known at once; they appear at their places afterwards, all together.
-  StagedFile asked_json, markdown_file, json_file;
-  std::string why;
-  if (!options.json_file.empty() && !asked_json.Open(options.json_file, &why)) {
-    return Complain(kFailed, why);
-  }
-  if (!options.results_dir.empty()) {
-    std::string folder;
-    if (!MakeFolder(options.results_dir, &folder, &why) ||
-        !markdown_file.Open(folder + "/table.md", &why) ||
-        !json_file.Open(folder + "/table.json", &why)) {
-      return Complain(kFailed, why);
-    }
-  }
+  ResultFiles files;
   std::vector<TableRow> rows;
-  if (!MeasureTable(options, context, &rows, &why)) {
+  std::string why;
+  if (!files.Open(options, "table", &why) ||
+      !MeasureTable(options, context, &rows, &why) ||
+      !files.Commit(TableMarkdown(provenance, rows),
+                    TableJson(provenance, rows), &why)) {
     return Complain(kFailed, why);
   }
-  const std::string markdown = TableMarkdown(provenance, rows);
-  const std::string json = TableJson(provenance, rows);
-  fmt::print("{}", markdown);
-  if ((!options.json_file.empty() &&
-       !asked_json.Append(json.data(), json.size(), &why)) ||
-      (!options.results_dir.empty() &&
-       (!markdown_file.Append(markdown.data(), markdown.size(), &why) ||
-        !json_file.Append(json.data(), json.size(), &why))) ||
-      !StagedFile::CommitAll({&asked_json, &markdown_file, &json_file}, &why)) {
+  return kDone;
+}
+
+int RunPairs(const BenchOptions& options, const Provenance& provenance,
+             BenchContext* context) {
+  ResultFiles files;
+  std::vector<ProblemPair> pairs;
+  std::vector<PairRow> rows;
+  std::string why;
+  if (!ParsePairs(options.pairs, &pairs, &why)) {
+    return Complain(kUsage, "--heed_pairs: " + why);
+  }
+  if (!files.Open(options, "pairs", &why) ||
+      !MeasurePairs(options, pairs, context, &rows, &why) ||
+      !files.Commit(PairsMarkdown(provenance, rows),
+                    PairsJson(provenance, rows), &why)) {
     return Complain(kFailed, why);
   }
   return kDone;
@@ -135,15 +166,19 @@ int Main(int argc, char** argv) {
     case Parsed::kRun:
       break;
   }
-  if (options.table && !options.leftover.empty()) {
+  const bool ours = options.table || !options.pairs.empty();
+  if (ours && !options.leftover.empty()) {
     return Complain(kUsage,
-                    "not used with --heed_table: " + options.leftover[0]);
+                    fmt::format("not used with {}: {}",
+                                options.table ? "--heed_table" : "--heed_pairs",
+                                options.leftover[0]));
   }
   BenchContext context;
   if (!context.Init(options, &text)) return Complain(kUsage, text);
   const Provenance provenance = CollectProvenance(argc, argv);
-  return options.table ? RunTable(options, provenance, &context)
-                       : RunBenchmarks(options, provenance, argv[0], &context);
+  if (options.table) return RunTable(options, provenance, &context);
+  if (!options.pairs.empty()) return RunPairs(options, provenance, &context);
+  return RunBenchmarks(options, provenance, argv[0], &context);
 }
 
 }  // namespace

@@ -86,7 +86,9 @@ HWY_INLINE void BlendKey(D d, const float* HWY_RESTRICT p,
 //   p: the first key's weights, keys p_stride apart
 //   v: rows of v, of which the columns from `column` on are taken
 // Registers: kRows * kVecs accumulators, at least 8 to hide the latency of a
-// multiply-add, kVecs of v and 1 weight.
+// multiply-add, kVecs of v and 1 weight. (12 of four rows and three vectors:
+// 130 cycles a key in the cache, not 133, of f32, but 124, not 118, of f16 and
+// 121, not 117, of bf16.)
 template <int kRows, int kVecs, class T>
 HWY_NOINLINE void DecodeBlend(const float* HWY_RESTRICT p, size_t p_stride,
                               const T* const* v, Touches<T>& touches,
@@ -119,7 +121,7 @@ HWY_NOINLINE void DecodeBlend(const float* HWY_RESTRICT p, size_t p_stride,
   Touches<T> next = touches;
   size_t key = 0;
   for (; key + 2 <= keys; key += 2) {
-    for (size_t n = 0; n < kTouches; ++n) Touch(next);
+    Touch<kTouches>(next);
     BlendKey<kRows, kVecs>(d, p, v[key] + column, a0, a1, a2, a3, a4, a5, a6,
                            a7);
     p += p_stride;

@@ -30,10 +30,13 @@ namespace heed {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows of k or v of one step. Keys that the step lacks repeat its last one.
+// Rows of k or v of one step, and the memory they are in. Keys that the step
+// lacks repeat its last one.
 template <class T>
 struct StepRows {
   const T* at[kStep + kDecodeKeys];
+  Run runs[kStep];
+  size_t run_count;
 };
 
 // Scores of keys [step, end) for the panel at `row`, and their maxima; the
@@ -102,19 +105,29 @@ HWY_INLINE void DecodePending(Task& t, const StepRows<T>& v,
 
 // Points `rows` at the keys of [step, end) by at(key), page by page.
 template <class T, class F>
-HWY_INLINE void PointAt(const Block& b, size_t step, size_t end, int64_t stride,
-                        const F& at, const T** rows) {
+HWY_INLINE void PointAt(const Block& b, size_t step, size_t end, size_t dim,
+                        int64_t stride, const F& at, StepRows<T>& rows) {
+  const bool on_end = stride == static_cast<int64_t>(dim);
   size_t n = 0;
+  rows.run_count = 0;
+  const auto add_run = [&](const T* row, size_t count) HWY_ATTR {
+    // Rows without elements may be anywhere.
+    if (dim == 0) return;
+    rows.runs[rows.run_count++] = {reinterpret_cast<const char*>(row),
+                                   count * dim * sizeof(T)};
+  };
   for (size_t key = step; key < end;) {
     const size_t run = HWY_MIN(RunOfKeys(b, key), end - key);
     const T* row = at(key);
+    if (on_end) add_run(row, run);
     for (size_t i = 0; i < run; ++i) {
-      rows[n++] = row;
+      if (!on_end) add_run(row, 1);
+      rows.at[n++] = row;
       row += stride;
     }
     key += run;
   }
-  for (; n < kStep + kDecodeKeys; ++n) rows[n] = rows[n - 1];
+  for (; n < kStep + kDecodeKeys; ++n) rows.at[n] = rows.at[n - 1];
 }
 
 // A decode at work: the task and its keys' rows.
@@ -130,16 +143,16 @@ template <class T>
 HWY_INLINE void PointAtK(const Block& b, size_t step, size_t end,
                          StepRows<T>& rows) {
   PointAt(
-      b, step, HWY_MIN(step + kStep, end), b.k_stride,
-      [&](size_t key) HWY_ATTR { return KeyAt<T>(b, key); }, rows.at);
+      b, step, HWY_MIN(step + kStep, end), b.dim_qk, b.k_stride,
+      [&](size_t key) HWY_ATTR { return KeyAt<T>(b, key); }, rows);
 }
 
 template <class T>
 HWY_INLINE void PointAtV(const Block& b, size_t step, size_t end,
                          StepRows<T>& rows) {
   PointAt(
-      b, step, HWY_MIN(step + kStep, end), b.v_stride,
-      [&](size_t key) HWY_ATTR { return ValueAt<T>(b, key); }, rows.at);
+      b, step, HWY_MIN(step + kStep, end), b.dim_v, b.v_stride,
+      [&](size_t key) HWY_ATTR { return ValueAt<T>(b, key); }, rows);
 }
 
 HWY_INLINE Layout DecodeLayout(size_t rows, size_t dim_qk, size_t dim_v) {
@@ -151,32 +164,47 @@ HWY_INLINE Layout DecodeLayout(size_t rows, size_t dim_qk, size_t dim_v) {
   return MakeLayout(tile, dim_v, path, 0);
 }
 
-// Rows of q as f32 times the scale, in pairs, panel by panel.
+// Rows of q as f32 times the scale, in pairs, panel by panel. (One element
+// after another this took as long as 10 to 30 keys.)
 template <class T>
 HWY_NOINLINE void PackPairs(const Task& t) {
   const Block& b = t.b;
+  const hn::CappedTag<float, kDecodeDims> d;
   const hn::CappedTag<float, 1> d1;
   const size_t dim = PairsDim(b.dim_qk);
+  HWY_ALIGN float read[kDecodeDims];
   for (size_t row = 0; row < t.rows; ++row) {
     const T* q = static_cast<const T*>(b.q) + t.tokens[row] * b.q_stride_token +
                  static_cast<int64_t>(HeadOf(t, row)) * b.q_stride_head;
     const size_t in_panel = row % t.at.panel;
     float* HWY_RESTRICT to =
         t.scratch + t.at.q + (row - in_panel) * dim + 2 * in_panel;
-    for (size_t i = 0; i < dim; ++i) {
-      const float x =
-          i < b.dim_qk ? hn::GetLane(LoadAs(d1, q + i)) * b.q_scale : 0.0f;
-      to[i / 2 * kPairFloats + i % 2] = x;
+    for (size_t i = 0; i < dim; i += kDecodeDims) {
+      if (i + kDecodeDims <= b.dim_qk) {
+        for (size_t j = 0; j < kDecodeDims; j += hn::Lanes(d)) {
+          const auto x = LoadAs(d, q + i + j);
+          hn::Store(hn::Mul(x, hn::Set(d, b.q_scale)), d, read + j);
+        }
+      } else {
+        for (size_t j = 0; j < kDecodeDims; ++j) {
+          read[j] = i + j < b.dim_qk
+                        ? hn::GetLane(LoadAs(d1, q + i + j)) * b.q_scale
+                        : 0.0f;
+        }
+      }
+      for (size_t j = 0; j < kDecodeDims; j += 2) {
+        to[0] = read[j];
+        to[1] = read[j + 1];
+        to += kPairFloats;
+      }
     }
   }
 }
 
 template <class T>
-HWY_INLINE Touches<T> TouchesOf(const StepRows<T>& rows, size_t keys,
-                                size_t dim) {
-  // Rows without elements may be anywhere.
-  if (dim == 0) keys = 0;
-  return {{rows.at, 0}, {rows.at, 0}, rows.at + keys, dim, 0};
+HWY_INLINE Touches<T> TouchesOf(const StepRows<T>& rows) {
+  const LineCursor first = {nullptr, 0, rows.runs};
+  return {first, first, rows.runs + rows.run_count, 0};
 }
 
 // Keys [step, end) of one step, not past the end of what the rows see.
@@ -188,12 +216,11 @@ HWY_INLINE void DecodeStep(Decode<T>& w, size_t step, size_t end) {
   StepRows<T>& k = w.k[step / kStep % 2];
   StepRows<T>& next_k = w.k[1 - step / kStep % 2];
   PointAtV<T>(t.b, step, w.end, w.v);
-  Touches<T> touch_v = TouchesOf(w.v, end - step, t.b.dim_v);
+  Touches<T> touch_v = TouchesOf(w.v);
   Touches<T> touch_k;
   if (step + kStep < w.end) {
     PointAtK<T>(t.b, step + kStep, w.end, next_k);
-    touch_k =
-        TouchesOf(next_k, HWY_MIN(kStep, w.end - step - kStep), t.b.dim_qk);
+    touch_k = TouchesOf(next_k);
   }
   bool scored = false;
   for (size_t row = 0; row < t.rows; row += t.at.panel) {

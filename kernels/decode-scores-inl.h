@@ -206,7 +206,7 @@ HWY_NOINLINE void ScoreRows(const float* HWY_RESTRICT q, const T* const* k,
   Touches<T> next = touches;
   size_t i = 0;
   for (; i < whole; i += kDecodeDims) {
-    for (size_t n = 0; n < kTouches; ++n) Touch(next);
+    Touch<kTouches>(next);
     AddDims<kRows>(d, k, i, q, a0, b0, a1, b1, a2, b2, a3, b3);
     q += kDecodeDims / 2 * kPairFloats;
   }

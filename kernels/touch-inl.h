@@ -20,11 +20,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr size_t kLineBytes = 64;
 
-// Rows to touch ahead of use, line by line in the order of memory, as evenly as
-// other rows are used meanwhile: k of the next step while this one's v is
-// blended, and v while k is scored. (Both a whole step ahead are 48 KB of f32
-// at dim 128 and leave the L1 before they are used. Across the rows, as the
-// scores read them, the CPU's own prefetcher does not see a stream.)
+// Bytes of memory on end.
+struct Run {
+  const char* at;
+  size_t bytes;
+};
+
+// Memory to touch ahead of use, line by line in its order, as evenly as other
+// memory is used meanwhile: k of the next step while this one's v is blended,
+// and v while k is scored. (Both a whole step ahead are 48 KB of f32 at dim 128
+// and leave the L1 before they are used. Across the rows, as the scores read
+// them, the CPU's own prefetcher does not see a stream.)
 //
 // A touch that finds all buffers for misses in use is dropped: whatever asks
 // for lines faster than memory gives them loses some of them, and waits for
@@ -36,40 +42,65 @@ constexpr size_t kLineBytes = 64;
 template <class T>
 constexpr size_t kLinesInFlight = std::is_same<T, float>() ? 32 : 0;
 
-template <class T>
+// A place in a list of runs.
 struct LineCursor {
-  const T* const* row = nullptr;
-  size_t element = 0;  // of *row, that comes next
-
-  HWY_INLINE const T* Take(size_t dim) {
-    const T* line = *row + element;
-    element += kLineBytes / sizeof(T);
-    if (element >= dim) {
-      element = 0;
-      ++row;
-    }
-    return line;
-  }
+  const char* line = nullptr;
+  size_t left = 0;  // bytes of this run from `line` on; 0 = before next_run
+  const Run* next_run = nullptr;
 };
 
 template <class T>
 struct Touches {
-  LineCursor<T> ahead, behind;
-  const T* const* end = nullptr;
-  size_t dim = 0;        // elements of a row
+  LineCursor ahead, behind;
+  const Run* end = nullptr;
   size_t in_flight = 0;  // lines that `behind` is behind
 };
 
-template <class T>
+template <bool kLoad>
+HWY_INLINE void TouchLine(const char* line) {
+  if constexpr (kLoad) {
+    static_cast<void>(*static_cast<const volatile char*>(line));
+  } else {
+    hwy::Prefetch(line);
+  }
+}
+
+// The next kLines lines, or as many as there are.
+template <bool kLoad, size_t kLines>
+HWY_INLINE void TouchLines(LineCursor& next, const Run* end) {
+  if (HWY_LIKELY(next.left >= kLines * kLineBytes)) {
+    for (size_t n = 0; n < kLines; ++n) {
+      TouchLine<kLoad>(next.line + n * kLineBytes);
+    }
+    next.line += kLines * kLineBytes;
+    next.left -= kLines * kLineBytes;
+    return;
+  }
+  for (size_t n = 0; n < kLines; ++n) {
+    if (next.left == 0) {
+      if (next.next_run == end) return;
+      next.line = next.next_run->at;
+      next.left = next.next_run->bytes;
+      ++next.next_run;
+    }
+    TouchLine<kLoad>(next.line);
+    const size_t taken = HWY_MIN(next.left, kLineBytes);
+    next.line += taken;
+    next.left -= taken;
+  }
+}
+
+// kLines lines at once: an instruction or two for each, not the dozen that it
+// takes to look for the end of a row at every line, which were half of all
+// instructions with one row.
+template <size_t kLines, class T>
 HWY_INLINE void Touch(Touches<T>& next) {
-  if (next.ahead.row == next.end) return;
-  hwy::Prefetch(next.ahead.Take(next.dim));
+  TouchLines</*kLoad=*/false, kLines>(next.ahead, next.end);
   if constexpr (kLinesInFlight<T> != 0) {
-    if (next.in_flight == kLinesInFlight<T>) {
-      static_cast<void>(
-          *reinterpret_cast<const volatile char*>(next.behind.Take(next.dim)));
+    if (HWY_LIKELY(next.in_flight >= kLinesInFlight<T>)) {
+      TouchLines</*kLoad=*/true, kLines>(next.behind, next.end);
     } else {
-      ++next.in_flight;
+      next.in_flight += kLines;
     }
   }
 }

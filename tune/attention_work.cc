@@ -78,9 +78,12 @@ std::unique_ptr<AttentionTensors> AttentionTensors::Create(
   std::unique_ptr<AttentionTensors> t(new AttentionTensors);
   const int64_t size = ElementBytes(p.dtype);
   t->q_bytes_ = TensorBytes(p.batch, p.heads_q, p.len_q, p.dim_qk, size);
-  t->k_bytes_ = TensorBytes(p.batch, p.heads_kv, p.len_k, p.dim_qk, size);
-  const size_t v_bytes =
-      TensorBytes(p.batch, p.heads_kv, p.len_k, p.dim_v, size);
+  // Pages are whole.
+  const int64_t len =
+      p.page_size > 0 ? (p.len_k + p.page_size - 1) / p.page_size * p.page_size
+                      : p.len_k;
+  t->k_bytes_ = TensorBytes(p.batch, p.heads_kv, len, p.dim_qk, size);
+  const size_t v_bytes = TensorBytes(p.batch, p.heads_kv, len, p.dim_v, size);
   t->out_bytes_ = TensorBytes(p.batch, p.heads_q, p.len_q, p.dim_v, size);
   t->result_bytes_ = t->out_bytes_ +
                      TensorBytes(p.batch, p.heads_q, p.len_q, 1, sizeof(float));
@@ -128,6 +131,7 @@ AttentionWork::AttentionWork(const heed_problem& problem,
                              AttentionTensors* tensors,
                              const WorkOptions& options, Canary* canary)
     : problem_(problem),
+      inputs_(problem),
       tensors_(tensors),
       options_(options),
       canary_(canary) {}
@@ -138,9 +142,11 @@ heed_status AttentionWork::Run(size_t candidate, int result_set) {
   const heed_problem& p = problem_;
   heed_call call;
   heed_call_init(&call);
+  inputs_.Describe(&call);
+  const int64_t len = p.page_size > 0 ? p.page_size : p.len_k;
   call.q = heed_dense_input(tensors_->q(), p.heads_q, p.len_q, p.dim_qk);
-  call.k = heed_dense_input(tensors_->k(), p.heads_kv, p.len_k, p.dim_qk);
-  call.v = heed_dense_input(tensors_->v(), p.heads_kv, p.len_k, p.dim_v);
+  call.k = heed_dense_input(tensors_->k(), p.heads_kv, len, p.dim_qk);
+  call.v = heed_dense_input(tensors_->v(), p.heads_kv, len, p.dim_v);
   call.out =
       heed_dense_output(tensors_->out(result_set), p.heads_q, p.len_q, p.dim_v);
   call.lse =

@@ -12,6 +12,7 @@
 
 #include "kernels/kernels.h"
 #include "runtime/include/heed.h"
+#include "tune/option_inputs.h"
 #include "tune/peaks.h"
 #include "tune/race.h"
 
@@ -93,6 +94,7 @@ class AttentionWork : public Sampler {
   heed_status Run(size_t candidate, int result_set);
 
   heed_problem problem_;
+  OptionInputs inputs_;
   AttentionTensors* tensors_;
   WorkOptions options_;
   Canary* canary_;
