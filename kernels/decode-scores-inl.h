@@ -152,8 +152,17 @@ HWY_INLINE void AddPair(D d, const float* q, V a, V b, V& sum_a, V& sum_b) {
 // Even chain + odd chain, a lane per key.
 template <class D, class V = hn::Vec<D> >
 HWY_INLINE V JoinChains(D d, V sum_a, V sum_b) {
+#if HEED_DECODE_TWO_BLOCKS
   return hn::Add(hn::ConcatEven(d, sum_b, sum_a),
                  hn::ConcatOdd(d, sum_b, sum_a));
+#else
+  // Highway 1.0.3 takes part of a vector of SVE_256 for a whole one in
+  // ConcatEven and ConcatOdd, so within blocks of 128 bits.
+  const V lower = hn::InterleaveLower(d, sum_a, sum_b);
+  const V upper = hn::InterleaveUpper(d, sum_a, sum_b);
+  return hn::Add(hn::InterleaveLower(d, lower, upper),
+                 hn::InterleaveUpper(d, lower, upper));
+#endif
 }
 
 // The accumulators of up to four rows take in four elements of k, whose pairs
