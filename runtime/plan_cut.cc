@@ -5,6 +5,7 @@
 
 #include "runtime/error.h"
 #include "runtime/problem.h"
+#include "runtime/sticky_size.h"
 #include "runtime/task_list.h"
 #include "runtime/tile_model.h"
 
@@ -19,22 +20,6 @@ constexpr size_t kSliceGap = 128;
 // longest sequence batch times over, since a plan knows no more: 256 sequences
 // of up to 32768 keys, 8 heads of 128, would ask for 64 GB whatever is in use.
 constexpr size_t kMaxRaggedCopies = size_t{256} << 20;
-
-// Sizes that stick at SIZE_MAX instead of overflowing.
-size_t Times(size_t a, size_t b) {
-  size_t product;
-  return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
-}
-
-size_t Plus(size_t a, size_t b) {
-  size_t sum;
-  return __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
-}
-
-size_t ToLine(size_t bytes) {
-  const size_t up = Plus(bytes, 63);
-  return up == SIZE_MAX ? SIZE_MAX : up & ~size_t{63};
-}
 
 size_t ChunksOf(const heed_problem& problem) {
   const auto keys = static_cast<size_t>(problem.len_k);

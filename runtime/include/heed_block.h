@@ -235,7 +235,8 @@ typedef struct heed_block_call {
   heed_output v_cache; /* [batch, heads_kv, len_cache, dim_v] f32 */
 
   /* Intermediates to look at; data NULL (the default) = not wanted. */
-  heed_output ln;   /* what the norm gave: what is projected, or y */
+  heed_output ln;   /* what the norm gave: what is projected, or y; without a
+                       norm it is not written */
   heed_output q, k; /* of the new tokens, after RoPE */
   heed_output v;
   /* f32 [batch, heads_q, len, keys], keys = len_cache, or len without a cache;

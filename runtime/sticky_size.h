@@ -1,0 +1,28 @@
+// Sizes that stick at SIZE_MAX instead of overflowing.
+#ifndef HEED_RUNTIME_STICKY_SIZE_H_
+#define HEED_RUNTIME_STICKY_SIZE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace heed {
+
+inline size_t Times(size_t a, size_t b) {
+  size_t product;
+  return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
+}
+
+inline size_t Plus(size_t a, size_t b) {
+  size_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
+}
+
+// Rounded up to a cache line.
+inline size_t ToLine(size_t bytes) {
+  const size_t up = Plus(bytes, 63);
+  return up == SIZE_MAX ? SIZE_MAX : up & ~size_t{63};
+}
+
+}  // namespace heed
+
+#endif  // HEED_RUNTIME_STICKY_SIZE_H_
