@@ -29,8 +29,8 @@ HWY_INLINE size_t PanelColumns() {
   return kPanelVectors * hn::Lanes(hn::ScalableTag<float>());
 }
 
-// Lines ahead of the loads that each of the streams of one row is touched: 4
-// streams of 16 lines are what 4 KB pages and the buffers for misses allow.
+// How far ahead of the loads each of the streams of one row is touched, in
+// bytes: 4 streams of 16 lines.
 constexpr size_t kStreamAhead = 16 * 64;
 
 template <class D, class T, class V = hn::Vec<D>>
@@ -58,15 +58,21 @@ HWY_NOINLINE void RunFourPanels(const ProjectTile<T>& tile) {
   const T* HWY_RESTRICT w3 = w2 + panel;
   V s00 = hn::Zero(d), s01 = s00, s02 = s00, s10 = s00, s11 = s00, s12 = s00;
   V s20 = s00, s21 = s00, s22 = s00, s30 = s00, s31 = s00, s32 = s00;
+  // Beyond the end of a stream comes, four panels on, its next one.
+  const size_t ahead_inputs = kStreamAhead / (columns * sizeof(T));
+  const size_t turn =
+      tile.inputs > ahead_inputs ? tile.inputs - ahead_inputs : 0;
+  size_t ahead = kStreamAhead;
   for (size_t i = 0; i < tile.inputs; ++i) {
+    if (i == turn) ahead += 3 * panel * sizeof(T);
     const V v = hn::Set(d, x[i]);
-    hwy::Prefetch(reinterpret_cast<const char*>(w0) + kStreamAhead);
+    hwy::Prefetch(reinterpret_cast<const char*>(w0) + ahead);
     TakePanel(d, w0, v, s00, s01, s02);
-    hwy::Prefetch(reinterpret_cast<const char*>(w1) + kStreamAhead);
+    hwy::Prefetch(reinterpret_cast<const char*>(w1) + ahead);
     TakePanel(d, w1, v, s10, s11, s12);
-    hwy::Prefetch(reinterpret_cast<const char*>(w2) + kStreamAhead);
+    hwy::Prefetch(reinterpret_cast<const char*>(w2) + ahead);
     TakePanel(d, w2, v, s20, s21, s22);
-    hwy::Prefetch(reinterpret_cast<const char*>(w3) + kStreamAhead);
+    hwy::Prefetch(reinterpret_cast<const char*>(w3) + ahead);
     TakePanel(d, w3, v, s30, s31, s32);
     w0 += columns;
     w1 += columns;

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "tests/attention_case.h"
+#include "tests/block_case.h"
+#include "tests/block_program.h"
 #include "tests/input_families.h"
 #include "tests/kernel_call.h"
 #include "tests/random_case.h"
@@ -220,6 +222,24 @@ void CheckOptions(bool quick, int* failures) {
   }
 }
 
+// Whole attention blocks: norms, projections and RoPE have bits of their own.
+void CheckBlocks(bool quick, int* failures) {
+  Property property("SameBitsOfBlocks", failures);
+  const uint64_t count = quick ? 25 : 100;
+  for (uint64_t seed = 1; seed <= count; ++seed) {
+    const BlockCase c = RandomBlock(10000 + seed);
+    const BlockValues want = BlockProgram(c);
+    for (const std::string& target : TargetNames(/*fused_only=*/true)) {
+      Settings settings;
+      settings.target = target;
+      settings.runner = SerialRunner();
+      property.Expect(
+          Difference(RunBlock(c, settings), want),
+          "seed " + std::to_string(seed) + " " + target + " " + NameOf(c));
+    }
+  }
+}
+
 // The negative control. A program that takes the running maximum once per key
 // tile instead of once per step gives the same floats on ordinary numbers; the
 // families must tell it apart.
@@ -262,6 +282,7 @@ int main(int argc, char** argv) {
   heed::test::CheckFamilies(quick, &failures);
   heed::test::CheckRows(quick, &failures);
   heed::test::CheckOptions(quick, &failures);
+  heed::test::CheckBlocks(quick, &failures);
   std::printf("%d properties failed\n", failures);
   return failures == 0 ? 0 : 1;
 }

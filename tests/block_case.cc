@@ -179,6 +179,28 @@ void FillNormal(Random* random, BlockCase* c) {
   shape(desc.heads_q * desc.dim_v, desc.d_model, &c->out);
 }
 
+BlockCase SmallBlock() {
+  BlockCase c;
+  heed_block_desc_init(&c.desc);
+  c.desc.d_model = 8;
+  c.desc.heads_q = 4;
+  c.desc.heads_kv = 2;
+  c.desc.dim_qk = 6;
+  c.desc.dim_v = 3;
+  c.desc.norm = HEED_NORM_LAYER;
+  c.desc.norm_place = HEED_NORM_PRE;
+  c.desc.norm_eps = 1e-5;
+  c.desc.causal = 1;
+  c.desc.scale_mode = HEED_SCALE_INV_SQRT_DIM;
+  c.desc.rope = HEED_ROPE_HALF;
+  c.desc.rope_theta = 10000;
+  c.batch = 2;
+  c.len = 5;
+  Random random(1);
+  FillNormal(&random, &c);
+  return c;
+}
+
 BlockCase RandomBlock(uint64_t seed) {
   Random random(seed * 7919 + 13);
   const auto pick = [&](std::initializer_list<int64_t> from) {

@@ -60,6 +60,10 @@ std::string NameOf(const BlockCase& c);
 // project. Fields of desc and the matrices' types may be set before.
 void FillNormal(Random* random, BlockCase* c);
 
+// A causal block of 2 sequences of 5 tokens, widths of 8, 6 and 3, two heads on
+// each of two, with LayerNorm and RoPE.
+BlockCase SmallBlock();
+
 // Anything a block can be, small. The seed makes the same case everywhere.
 BlockCase RandomBlock(uint64_t seed);
 
