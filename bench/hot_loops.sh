@@ -26,6 +26,8 @@ LC_ALL=C "$objdump" -d -C --no-show-raw-insn "$program" | awk '
     hot["BlendTile<6, 2>("]
     hot["BlendTile<4, 3>("]
     hot["WeighStep<2,"]
+    hot["RunTile<6ul, float>("]
+    hot["RunTile<8ul, float>("]
     split("float heed::F16 heed::BF16", types, " ")
     for (i in types) {
       hot["ScoreRows<1, " types[i] ">("]

@@ -147,6 +147,8 @@ int RunBenchmarks(const BenchOptions& options, const Provenance& provenance,
   RegisterMachineBenchmarks(context);
   RegisterMicroBenchmarks(context);
   RegisterAttentionBenchmarks(context);
+  RegisterProjectBenchmarks(context);
+  RegisterBlockBenchmarks(context);
   const size_t matched = benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return matched == 0 || context->failed() ? kFailed : kDone;

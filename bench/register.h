@@ -13,6 +13,11 @@ void RegisterMachineBenchmarks(BenchContext* context);
 void RegisterMicroBenchmarks(BenchContext* context);
 // attention/<shape name>/<problem string>/threads:N/target:T
 void RegisterAttentionBenchmarks(BenchContext* context);
+// project/in:K/out:N/<type>/tokens:T/threads:N/target:T, beside OpenBLAS and
+// oneDNN where they are installed
+void RegisterProjectBenchmarks(BenchContext* context);
+// block/gpt2_small/tokens:N/threads:N/target:T
+void RegisterBlockBenchmarks(BenchContext* context);
 
 }  // namespace heed
 

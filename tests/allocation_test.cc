@@ -1,5 +1,5 @@
-// heed_plan_run() allocates nothing: every way to the heap is watched while it
-// runs.
+// heed_plan_run() and heed_block_run() allocate nothing: every way to the heap
+// is watched while they run.
 //
 // A program of its own, because it replaces malloc. Sanitizers replace it too,
 // and are let be.
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/attention_case.h"
+#include "tests/block_case.h"
 #include "tests/input_families.h"
 #include "tests/random_case.h"
 #include "tests/sanitizer.h"
@@ -151,6 +152,53 @@ TEST_F(Allocation, RunsOfEveryOptionAllocateNothing) {
             << NameOf(c);
       }
     }
+  }
+}
+
+// With a cache and without, with every intermediate but scores and pattern.
+TEST_F(Allocation, RunsOfBlocksAllocateNothing) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    const BlockCase c = RandomBlock(seed);
+    const heed_block_desc desc = Desc(c);
+    heed_options options;
+    heed_options_init(&options);
+    options.threads = 3;
+    options.runner = SerialRunner();
+    heed_block* block = nullptr;
+    ASSERT_EQ(heed_block_create(&desc, &options, &block), HEED_OK);
+    for (const int64_t room : {int64_t{0}, c.len + 3}) {
+      heed_block_plan* plan = nullptr;
+      ASSERT_EQ(
+          heed_block_plan_create(block, c.batch, c.len, room, &options, &plan),
+          HEED_OK);
+      BlockValues values;
+      heed_block_call call;
+      BindValues(c, c.batch, c.len, 0, &call, &values);
+      call.x = heed_dense_input(c.x.data(), 1, c.len, desc.d_model);
+      const std::vector<int64_t> positions(static_cast<size_t>(c.batch), 2);
+      call.positions = positions.data();
+      const auto cache = [&](int64_t dim) {
+        return std::vector<float>(
+            static_cast<size_t>(c.batch * desc.heads_kv * room * dim));
+      };
+      std::vector<float> k = cache(desc.dim_qk), v = cache(desc.dim_v);
+      call.k_cache =
+          heed_dense_output(k.data(), desc.heads_kv, room, desc.dim_qk);
+      call.v_cache =
+          heed_dense_output(v.data(), desc.heads_kv, room, desc.dim_v);
+      call.workspace_size =
+          (heed_block_plan_workspace_size(plan) + 63) / 64 * 64;
+      call.workspace = std::aligned_alloc(64, call.workspace_size);
+      allocations = 0;
+      watching = true;
+      const heed_status status = heed_block_run(plan, &call);
+      watching = false;
+      EXPECT_EQ(status, HEED_OK) << heed_last_error();
+      EXPECT_EQ(allocations.load(), 0) << NameOf(c);
+      std::free(call.workspace);
+      heed_block_plan_destroy(plan);
+    }
+    heed_block_destroy(block);
   }
 }
 

@@ -1,6 +1,7 @@
 /* heed.h as a C99 program sees it: nothing else included before it, linked to
  * the library alone. */
 #include <heed.h>
+#include <heed_block.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,9 +84,47 @@ static void AZeroProblemIsRefused(void) {
   heed_plan_destroy(NULL);
 }
 
+/* Of a block that projects to v and back with 1 and to q and k with 0, one
+ * token is its value twice. */
+static void ABlockRuns(void) {
+  const float qkv[3] = {0, 0, 1}, out[1] = {1}, x[1] = {3};
+  float y[1] = {0}, z[1] = {0};
+  unsigned char room[65536];
+  heed_block_desc desc;
+  heed_block_call call;
+  heed_options options;
+  heed_block* block = NULL;
+  heed_block_plan* plan = NULL;
+  heed_block_desc_init(&desc);
+  desc.d_model = desc.heads_q = desc.heads_kv = 1;
+  desc.dim_qk = desc.dim_v = 1;
+  desc.qkv.data = qkv;
+  desc.out.data = out;
+  desc.qkv.dtype = desc.out.dtype = HEED_F32;
+  desc.qkv.layout = desc.out.layout = HEED_LAYOUT_IN_OUT;
+  desc.scale_mode = HEED_SCALE_INV_SQRT_DIM;
+  heed_options_init(&options);
+  options.threads = 1;
+  Expect(heed_block_create(&desc, &options, &block) == HEED_OK, "block");
+  Expect(heed_block_plan_create(block, 1, 1, 0, &options, &plan) == HEED_OK,
+         "plan of a block");
+  heed_block_call_init(&call);
+  call.x = heed_dense_input(x, 1, 1, 1);
+  call.y = heed_dense_output(y, 1, 1, 1);
+  call.z = heed_dense_output(z, 1, 1, 1);
+  call.workspace = (void*)(((uintptr_t)room + 63) / 64 * 64);
+  call.workspace_size = heed_block_plan_workspace_size(plan);
+  Expect(call.workspace_size <= sizeof(room) - 64, "room for a small block");
+  Expect(heed_block_run(plan, &call) == HEED_OK, "run of a block");
+  Expect(z[0] == 3 && y[0] == 6, "a block's result");
+  heed_block_plan_destroy(plan);
+  heed_block_destroy(block);
+}
+
 int main(void) {
   OneKeyGivesItsValue();
   APlanRuns();
+  ABlockRuns();
   AZeroProblemIsRefused();
   Expect(strlen(heed_version()) > 0, "version");
   Expect(strlen(heed_status_name((heed_status)77)) > 0,

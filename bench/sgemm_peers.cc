@@ -1,0 +1,89 @@
+#include "bench/sgemm_peers.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+namespace heed {
+namespace {
+
+template <typename Function>
+Function Symbol(void* library, const char* name) {
+  return reinterpret_cast<Function>(dlsym(library, name));
+}
+
+// cblas.h: CblasRowMajor, CblasNoTrans.
+constexpr int kRowMajor = 101, kNoTranspose = 111;
+
+void AddOpenBlas(std::vector<SgemmPeer>* peers) {
+  void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return;
+  using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int,
+                         const float*, int, float, float*, int);
+  const auto sgemm = Symbol<Sgemm>(library, "cblas_sgemm");
+  const auto set_threads =
+      Symbol<void (*)(int)>(library, "openblas_set_num_threads");
+  const auto config = Symbol<const char* (*)()>(library, "openblas_get_config");
+  if (sgemm == nullptr || set_threads == nullptr) return;
+  SgemmPeer peer;
+  peer.name = "openblas";
+  peer.version = config == nullptr ? "unknown" : config();
+  peer.multiply = [sgemm](int64_t rows, int64_t inputs, int64_t outputs,
+                          const float* x, const float* w, float* y) {
+    const auto m = static_cast<int>(rows), n = static_cast<int>(outputs);
+    const auto k = static_cast<int>(inputs);
+    sgemm(kRowMajor, kNoTranspose, kNoTranspose, m, n, k, 1.0f, x, k, w, n,
+          0.0f, y, n);
+  };
+  peer.set_threads = set_threads;
+  peers->push_back(peer);
+}
+
+// dnnl_types.h.
+struct DnnlVersion {
+  int major, minor, patch;
+};
+
+void AddOneDnn(std::vector<SgemmPeer>* peers) {
+  // Its threads are OpenMP's, whose functions have to be found too.
+  for (const char* file : {"libdnnl.so.3", "libdnnl.so.2"}) {
+    void* library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
+    if (library == nullptr) continue;
+    using Sgemm =
+        int (*)(char, char, int64_t, int64_t, int64_t, float, const float*,
+                int64_t, const float*, int64_t, float, float*, int64_t);
+    const auto sgemm = Symbol<Sgemm>(library, "dnnl_sgemm");
+    const auto set_threads =
+        Symbol<void (*)(int)>(RTLD_DEFAULT, "omp_set_num_threads");
+    const auto version =
+        Symbol<const DnnlVersion* (*)()>(library, "dnnl_version");
+    if (sgemm == nullptr || set_threads == nullptr) continue;
+    SgemmPeer peer;
+    peer.name = "onednn";
+    if (version != nullptr) {
+      const DnnlVersion& v = *version();
+      peer.version = fmt::format("{}.{}.{}", v.major, v.minor, v.patch);
+    }
+    peer.multiply = [sgemm](int64_t rows, int64_t inputs, int64_t outputs,
+                            const float* x, const float* w, float* y) {
+      sgemm('N', 'N', rows, outputs, inputs, 1.0f, x, inputs, w, outputs, 0.0f,
+            y, outputs);
+    };
+    peer.set_threads = set_threads;
+    peers->push_back(peer);
+    return;
+  }
+}
+
+}  // namespace
+
+const std::vector<SgemmPeer>& SgemmPeers() {
+  static const std::vector<SgemmPeer> peers = [] {
+    std::vector<SgemmPeer> found;
+    AddOpenBlas(&found);
+    AddOneDnn(&found);
+    return found;
+  }();
+  return peers;
+}
+
+}  // namespace heed
