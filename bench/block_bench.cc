@@ -1,18 +1,20 @@
-// GPT-2 small's attention block, whole: where its time goes.
+// GPT-2 small's attention block, whole: where its time goes, and how much more
+// it takes than its projections and its attention by themselves.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <heed_block.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
-#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "bench/buffer.h"
 #include "bench/register.h"
+#include "runtime/block.h"
 #include "tune/statistics.h"
 
 namespace heed {
@@ -90,6 +92,46 @@ class Gpt2Block {
   void Run() { heed_block_run(plan_, &call_); }
   const double* seconds() const { return seconds_; }
 
+  // The three parts alone, on data of the block's last run.
+  void RunParts() {
+    const BlockLayout& at = plan_->workspace;
+    const auto in_workspace = [this](size_t offset) {
+      return reinterpret_cast<float*>(workspace_.get() + offset);
+    };
+    ProjectionRun part{};
+    part.kernels = &block_->kernels;
+    part.slices = workspace_.get();
+    part.slice_bytes = at.slice_bytes;
+    part.matrix = &block_->qkv;
+    part.cut = plan_->qkv_cut;
+    part.x = in_workspace(at.tokens);
+    part.x_stride = at.tokens_stride;
+    part.y = in_workspace(at.qkv);
+    part.y_stride = at.qkv_stride;
+    RunProjection(part, plan_->runner, plan_->workers);
+
+    heed_call call;
+    heed_call_init(&call);
+    const auto stride = static_cast<int64_t>(at.qkv_stride);
+    const auto z_stride = static_cast<int64_t>(at.z_stride);
+    float* q = in_workspace(at.qkv);
+    call.q = {q, 0, kHead, stride, 1};
+    call.k = {q + kModel, 0, kHead, stride, 1};
+    call.v = {q + 2 * kModel, 0, kHead, stride, 1};
+    call.out = {in_workspace(at.z), 0, kHead, z_stride, 1};
+    call.workspace = workspace_.get() + at.attention;
+    call.workspace_size = heed_plan_workspace_size(plan_->attention.get());
+    heed_plan_run(plan_->attention.get(), &call);
+
+    part.matrix = &block_->out;
+    part.cut = plan_->out_cut;
+    part.x = in_workspace(at.z);
+    part.x_stride = at.z_stride;
+    part.y = in_workspace(at.tokens);
+    part.y_stride = at.tokens_stride;
+    RunProjection(part, plan_->runner, plan_->workers);
+  }
+
   // Of projections and of attention over the keys that tokens see.
   double ProjectFlops() const {
     return 2.0 * static_cast<double>(tokens_) * 4 * kModel * kModel;
@@ -121,9 +163,17 @@ void RunBlock(benchmark::State& state, BenchContext& context,
   Roof& roof = context.RoofOf(target, threads);
   double fma = roof.FmaPeak();
   const double canary = roof.CanaryRate();
-  std::vector<double> stages[HEED_STAGE_COUNT], whole;
+  std::vector<double> stages[HEED_STAGE_COUNT], whole, parts;
   for (auto _ : state) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point begin = Clock::now();
     block.Run();
+    const Clock::time_point middle = Clock::now();
+    block.RunParts();
+    const Clock::time_point end = Clock::now();
+    whole.push_back(std::chrono::duration<double>(middle - begin).count());
+    parts.push_back(std::chrono::duration<double>(end - middle).count());
+    state.SetIterationTime(whole.back());
     const double* seconds = block.seconds();
     for (size_t i = 0; i < HEED_STAGE_COUNT; ++i) {
       stages[i].push_back(seconds[i]);
@@ -144,6 +194,8 @@ void RunBlock(benchmark::State& state, BenchContext& context,
     state.counters[fmt::format("pct_{}", shown.name)] =
         100 * Median(stages[shown.stage]) / total;
   }
+  // 1: the block is its parts and nothing else.
+  state.counters["whole_by_parts"] = total / Median(parts);
   const double flops = block.ProjectFlops() + block.AttentionFlops();
   state.counters["GFLOP/s"] = flops / total * 1e-9;
   state.counters["pct_peak"] = 100 * flops / total / fma;

@@ -1,9 +1,10 @@
-// A user of heed.hpp, compiled as C++17: with equal scores every query gets the
-// mean of the values it sees, and what is wrong comes as an exception that says
-// so.
+// A user of heed.hpp and heed_block.hpp, compiled as C++17: with equal scores
+// every query gets the mean of the values it sees, and what is wrong comes as
+// an exception that says so.
 #include <cmath>
 #include <cstdio>
 #include <heed.hpp>
+#include <heed_block.hpp>
 #include <vector>
 
 int main() {
@@ -33,6 +34,26 @@ int main() {
     return 1;
   } catch (const heed::Error& error) {
     std::printf("%s\n%s\n", plan.Describe().c_str(), error.what());
+  }
+  // A block that projects to v and back with 1: a token twice.
+  const float qkv[] = {0, 0, 1}, one[] = {1}, x[] = {3};
+  float y[] = {0};
+  heed::BlockDesc desc;
+  desc.d_model = desc.heads_q = desc.heads_kv = desc.dim_qk = desc.dim_v = 1;
+  desc.qkv = {qkv, HEED_F32, HEED_LAYOUT_IN_OUT, 0, {}};
+  desc.out = {one, HEED_F32, HEED_LAYOUT_IN_OUT, 0, {}};
+  desc.scale_mode = HEED_SCALE_INV_SQRT_DIM;
+  const heed::AttentionBlock block(desc);
+  const heed::AttentionBlockPlan block_plan(block, 1, 1);
+  heed::Workspace block_workspace = block_plan.MakeWorkspace();
+  heed::BlockCall call;
+  call.x = heed_dense_input(x, 1, 1, 1);
+  call.y = heed_dense_output(y, 1, 1, 1);
+  block_plan.Run(call, block_workspace);
+  std::printf("%s\n", block_plan.Describe().c_str());
+  if (y[0] != 6.0f) {
+    std::fprintf(stderr, "the block gives %g, expected 6\n", y[0]);
+    return 1;
   }
   return 0;
 }
