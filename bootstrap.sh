@@ -5,12 +5,13 @@ set -eu
 
 usage() {
   cat <<'USAGE'
-usage: ./bootstrap.sh [--with qemu] [--dry-run] [--help]
+usage: ./bootstrap.sh [--with qemu|peers]... [--dry-run] [--help]
 
 Installs the missing ones of the Debian packages that heed is built, tuned and tested with.
 Where nothing is missing it does nothing; where something is, it needs root or sudo.
 
   --with qemu   also what runs the tests for Arm (NEON, SVE) under an emulator
+  --with peers  also the libraries that heed_bench compares projections with
   --dry-run     print what would be installed, and install nothing
   --help        this text
 USAGE
@@ -19,16 +20,20 @@ USAGE
 packages="g++ cmake ninja-build pkg-config libhwy-dev libtbb-dev libhwloc-dev
           nlohmann-json3-dev libfmt-dev libcli11-dev libbenchmark-dev libgtest-dev libgmock-dev"
 qemu_packages="g++-12-aarch64-linux-gnu qemu-user mmdebstrap"
+peer_packages="libopenblas0-pthread libdnnl2"
 
 dry_run=no
 while [ $# -gt 0 ]; do
   case $1 in
     --with)
-      if [ "${2:-}" != qemu ]; then
-        echo "bootstrap.sh: --with takes qemu, not '${2:-}'" >&2
-        exit 2
-      fi
-      packages="$packages $qemu_packages"
+      case ${2:-} in
+        qemu) packages="$packages $qemu_packages" ;;
+        peers) packages="$packages $peer_packages" ;;
+        *)
+          echo "bootstrap.sh: --with takes qemu or peers, not '${2:-}'" >&2
+          exit 2
+          ;;
+      esac
       shift
       ;;
     --dry-run) dry_run=yes ;;

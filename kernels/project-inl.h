@@ -86,10 +86,11 @@ HWY_NOINLINE void RunFourPanels(const ProjectTile<T>& tile) {
 }
 
 // Of one chunk: inputs [begin, begin + tile.inputs) of the task, panel by
-// panel. `tile` has what is the same for all.
+// panel. `tile` has what is the same for all; `after` is what is read next.
 template <class T>
 HWY_INLINE void ProjectChunk(const ProjectTask& task, size_t begin,
-                             const T* chunk, ProjectTile<T> tile) {
+                             const T* chunk, const T* after,
+                             ProjectTile<T> tile) {
   const size_t columns = PanelColumns();
   const size_t panel = tile.inputs * columns;
   const size_t groups = (task.rows + kTileRows - 1) / kTileRows;
@@ -122,6 +123,7 @@ HWY_INLINE void ProjectChunk(const ProjectTask& task, size_t begin,
       wide.y_stride = tile.y_stride;
       wide.ahead_step = tile.ahead_step;
     }
+    const T* next = p + 1 < task.panel_end ? w + panel : after;
     for (size_t group = 0; group < groups; ++group) {
       const size_t row = group * kTileRows;
       const size_t rows =
@@ -130,21 +132,20 @@ HWY_INLINE void ProjectChunk(const ProjectTask& task, size_t begin,
       float* to = y + row * task.y_stride;
       const float* base = first ? bias : to;
       const size_t base_stride = first ? 0 : task.y_stride;
-      const char* next =
-          reinterpret_cast<const char*>(w + panel) + group * ahead;
+      const char* touched = reinterpret_cast<const char*>(next) + group * ahead;
       if (widens) {
         wide.x = x;
         wide.base = base;
         wide.base_stride = base_stride;
         wide.y = to;
-        wide.ahead = next;
+        wide.ahead = touched;
         RunTileOf(rows, wide);
       } else {
         tile.x = x;
         tile.base = base;
         tile.base_stride = base_stride;
         tile.y = to;
-        tile.ahead = next;
+        tile.ahead = touched;
         RunTileOf(rows, tile);
       }
     }
@@ -158,11 +159,19 @@ void Project(const ProjectTask& task) {
   ProjectTile<T> tile{};
   tile.x_stride = task.x_stride;
   tile.y_stride = task.y_stride;
+  const T* chunk = static_cast<const T*>(task.w);
   for (size_t begin = 0; begin < task.inputs; begin += tile.inputs) {
     const size_t left = task.inputs - begin;
     tile.inputs = left < kInputChunk ? left : kInputChunk;
-    ProjectChunk(task, begin, static_cast<const T*>(task.w) + begin * row,
-                 tile);
+    const T* following = chunk + tile.inputs * row;
+    // The first panel of the next chunk, which may be a shorter one; of the
+    // last chunk nothing that would be of use.
+    const size_t rest = left - tile.inputs;
+    const size_t next_inputs = rest < kInputChunk ? rest : kInputChunk;
+    const T* after =
+        following + task.panel_begin * next_inputs * PanelColumns();
+    ProjectChunk(task, begin, chunk, rest != 0 ? after : chunk, tile);
+    chunk = following;
   }
 }
 

@@ -84,6 +84,12 @@ HWY_NOINLINE void RunTile(const ProjectTile<T>& tile) {
   const float* HWY_RESTRICT x6 = x0 + 6 * stride;
   const T* HWY_RESTRICT w = tile.w;
   const char* ahead = tile.ahead;
+  // Sums that are not near come while the inputs are multiplied.
+  for (size_t row = 0; row < kRows; ++row) {
+    const float* to = tile.y + row * tile.y_stride;
+    hwy::Prefetch(to);
+    hwy::Prefetch(to + kPanelVectors * lanes - 1);
+  }
 #pragma GCC unroll 4
   for (size_t i = 0; i < tile.inputs; ++i) {
     hwy::Prefetch(ahead);

@@ -15,6 +15,10 @@
 
 namespace heed {
 
+// Tokens of one task of the stages that go token by token: some ten
+// microseconds.
+constexpr size_t kTokensAtOnce = 8;
+
 struct DestroyPlan {
   void operator()(heed_plan* plan) const { heed_plan_destroy(plan); }
 };

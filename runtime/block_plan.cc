@@ -142,6 +142,11 @@ heed_status Create(const heed_block* block, int64_t batch, int64_t len,
                                 plan->workers, l2_bytes);
   plan->out_cut = CutProjection(block->kernels, block->out, plan->rows,
                                 plan->workers, l2_bytes);
+  // No more slices than tasks.
+  plan->workers =
+      std::min(plan->workers,
+               std::max({plan->qkv_cut.tasks(), plan->out_cut.tasks(),
+                         (plan->rows + kTokensAtOnce - 1) / kTokensAtOnce}));
   status = LayOut(plan.get());
   if (status != HEED_OK) return status;
   *result = plan.release();

@@ -15,10 +15,6 @@
 namespace heed {
 namespace {
 
-// Tokens of one task of the stages that go token by token: some ten
-// microseconds.
-constexpr size_t kTokensAtOnce = 8;
-
 struct BlockRun {
   const heed_block_plan* plan;
   const heed_block_call* call;

@@ -69,13 +69,13 @@ ProjectionCut CutProjection(const TokenKernels& kernels,
   cut.panels = matrix.panels;
   if (rows == 0) return cut;
   const size_t multiple = kernels.row_multiple;
-  // A chunk of x takes an eighth of the L2 at most, and the sums of a task,
-  // which come back at every chunk, a quarter: of 512 KB 60 rows of 1 KB, and
-  // 32 panels of 64 bytes in each. More rows would use a panel more often, but
-  // lose 3 to 10 % on a shared Zen 3 (1024 x 768 x 2304, one thread's own time,
-  // best of many: 60 x 32 95 GFLOP/s, 84 x 24 and 126 x 16 91, 210 x 8 87).
+  // A chunk of x takes a seventh of the L2 at most, and the sums of a task,
+  // which come back at every chunk, a quarter: of 512 KB 72 rows of 1 KB, and
+  // 28 panels of 64 bytes in each. From 24 rows to 126 it hardly matters (Zen
+  // 3, 1024 x 768 x 2304, one thread's own time: 93 to 95 GFLOP/s of 103); 210
+  // and more lose 5 %.
   const size_t most =
-      std::max(l2_bytes / 8 / (kInputChunk * sizeof(float)), 2 * multiple) /
+      std::max(l2_bytes / 7 / (kInputChunk * sizeof(float)), 2 * multiple) /
       multiple * multiple;
   cut.row_blocks = DivideUp(rows, most);
   cut.row_block = RoundUp(DivideUp(rows, cut.row_blocks), multiple);
