@@ -5,6 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "tests/block_case.h"
 #include "tests/block_program.h"
@@ -149,6 +155,113 @@ TEST(BlockBits, TheBatchDoesNotShow) {
                            all.y.begin() + last * run,
                            [](float a, float b) { return SameBits(a, b); }))
         << "seed " << seed << ": " << NameOf(c);
+  }
+}
+
+// A checkpoint mapped into memory has its tensors anywhere.
+TEST(BlockBits, WeightsAtAnyAddress) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const BlockCase c = RandomBlock(4000 + seed);
+    const BlockValues want = RunBlock(c);
+    std::vector<std::vector<char>> keep;
+    heed_block_desc desc = Desc(c);
+    for (heed_matrix* m : {&desc.qkv, &desc.q, &desc.k, &desc.v, &desc.out}) {
+      if (m->data == nullptr) continue;
+      const StoredMatrix& stored = m == &desc.qkv ? c.qkv
+                                   : m == &desc.q ? c.q
+                                   : m == &desc.k ? c.k
+                                   : m == &desc.v ? c.v
+                                                  : c.out;
+      for (const auto& [bytes, data] :
+           {std::pair<const std::vector<char>&, const void**>{stored.bytes,
+                                                              &m->data},
+            {stored.bias_bytes, &m->bias.data}}) {
+        if (bytes.empty()) continue;
+        keep.emplace_back(1, '\x7F');
+        keep.back().insert(keep.back().end(), bytes.begin(), bytes.end());
+        *data = keep.back().data() + 1;
+      }
+    }
+    EXPECT_EQ(Difference(RunBlock(c, {}, false, &desc), want), "")
+        << "seed " << seed << ": " << NameOf(c);
+  }
+}
+
+// Each thread has a workspace of its own, and the block and plan are shared.
+TEST(ConcurrencyOfBlocks, OnePlanRunsOnSeveralThreads) {
+  const BlockCase c = Sized(64, 4, 2, 16, 2, 37, HEED_F32);
+  const BlockValues want = BlockProgram(c);
+  const heed_block_desc desc = Desc(c);
+  Settings settings = On("", 2);
+  const heed_options options = OptionsOf(settings);
+  heed_block* block = nullptr;
+  heed_block_plan* plan = nullptr;
+  ASSERT_EQ(heed_block_create(&desc, &options, &block), HEED_OK);
+  ASSERT_EQ(heed_block_plan_create(block, c.batch, c.len, 0, &options, &plan),
+            HEED_OK);
+  const size_t size = (heed_block_plan_workspace_size(plan) + 63) / 64 * 64;
+  std::vector<BlockValues> values(4);
+  std::vector<std::thread> threads;
+  for (BlockValues& mine : values) {
+    threads.emplace_back([&] {
+      void* workspace = std::aligned_alloc(64, size);
+      heed_block_call call;
+      BindValues(c, c.batch, c.len, 0, &call, &mine);
+      call.x = heed_dense_input(c.x.data(), 1, c.len, desc.d_model);
+      call.workspace = workspace;
+      call.workspace_size = size;
+      for (int i = 0; i < 5 && mine.status == HEED_OK; ++i) {
+        mine.status = heed_block_run(plan, &call);
+      }
+      std::free(workspace);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const BlockValues& mine : values) {
+    if (!TargetNames(true).empty()) {
+      EXPECT_EQ(Difference(mine, want), "");
+    }
+  }
+  heed_block_plan_destroy(plan);
+  heed_block_destroy(block);
+}
+
+// A runner that does not run, or throws, is an error and no crash.
+TEST(BlockBits, ARunnerThatFailsIsReported) {
+  const heed_runner idle = {
+      [](void*, size_t, void (*)(void*, size_t), void*) {}, nullptr};
+  const heed_runner throwing = {
+      [](void*, size_t, void (*)(void*, size_t), void*) {
+        throw std::runtime_error("no thread today");
+      },
+      nullptr};
+  const BlockCase c = Sized(512, 4, 2, 16, 1, 64, HEED_F32);
+  for (const heed_runner* runner : {&idle, &throwing}) {
+    const heed_block_desc desc = Desc(c);
+    Settings settings = On("", 2);
+    settings.runner = runner;
+    const heed_options options = OptionsOf(settings);
+    heed_block* block = nullptr;
+    EXPECT_EQ(heed_block_create(&desc, &options, &block), HEED_INTERNAL);
+    EXPECT_EQ(block, nullptr);
+    // Packed by oneTBB, run by the runner.
+    ASSERT_EQ(heed_block_create(&desc, nullptr, &block), HEED_OK);
+    heed_block_plan* plan = nullptr;
+    ASSERT_EQ(heed_block_plan_create(block, 1, c.len, 0, &options, &plan),
+              HEED_OK);
+    BlockValues values;
+    heed_block_call call;
+    BindValues(c, 1, c.len, 0, &call, &values);
+    call.x = heed_dense_input(c.x.data(), 1, c.len, desc.d_model);
+    call.workspace_size = (heed_block_plan_workspace_size(plan) + 63) / 64 * 64;
+    call.workspace = std::aligned_alloc(64, call.workspace_size);
+    EXPECT_EQ(heed_block_run(plan, &call), HEED_INTERNAL);
+    EXPECT_NE(std::string(heed_last_error()).find("the runner"),
+              std::string::npos)
+        << heed_last_error();
+    std::free(call.workspace);
+    heed_block_plan_destroy(plan);
+    heed_block_destroy(block);
   }
 }
 

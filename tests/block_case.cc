@@ -354,10 +354,10 @@ heed_options OptionsOf(const Settings& settings) {
 }
 
 BlockValues RunBlock(const BlockCase& c, const Settings& settings,
-                     bool with_scores) {
+                     bool with_scores, const heed_block_desc* other) {
   BlockValues values;
   const heed_options options = OptionsOf(settings);
-  const heed_block_desc desc = Desc(c);
+  const heed_block_desc desc = other == nullptr ? Desc(c) : *other;
   heed_block* block = nullptr;
   heed_block_plan* plan = nullptr;
   values.status = heed_block_create(&desc, &options, &block);

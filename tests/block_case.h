@@ -83,9 +83,11 @@ std::string Difference(const BlockValues& got, const BlockValues& want);
 BlockValues FirstTokens(const BlockCase& c, const BlockValues& values,
                         int64_t tokens);
 
-// Runs the case without a cache, all tokens at once.
+// Runs the case without a cache, all tokens at once; with another description
+// of it if one is given.
 BlockValues RunBlock(const BlockCase& c, const Settings& settings = {},
-                     bool with_scores = false);
+                     bool with_scores = false,
+                     const heed_block_desc* other = nullptr);
 
 // Points every output of a call at values, which are sized (scores and pattern
 // for `keys` keys; 0: not wanted) and filled with a sentinel.
