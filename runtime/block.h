@@ -68,7 +68,7 @@ heed_status ValidateBlockCall(const heed_block_plan& plan,
 
 // Immutable after heed_block_create().
 struct heed_block {
-  heed_block_desc desc;  // pointers are not to be followed any more
+  heed_block_desc desc;  // without matrices and vectors; slopes and sinks ours
   heed::TokenKernels kernels;
   heed::PackedMatrix qkv, out;
   std::vector<float> gain, bias;  // of the norm, [d_model]

@@ -45,6 +45,15 @@ heed_status PackWeights(const heed_block_desc& desc, const heed_runner& runner,
                     block->kernels, runner, workers, &block->out);
 }
 
+// What the caller's pointers meant is known by now; they may soon dangle.
+void ForgetPointers(heed_block* block) {
+  heed_block_desc& desc = block->desc;
+  desc.norm_gain = desc.norm_bias = heed_vector{};
+  desc.qkv = desc.q = desc.k = desc.v = desc.out = heed_matrix{};
+  desc.alibi_slopes = block->slopes.empty() ? nullptr : block->slopes.data();
+  desc.sinks = block->sinks.empty() ? nullptr : block->sinks.data();
+}
+
 heed_status Create(const heed_block_desc* desc, const heed_options* options,
                    heed_block** result) {
   if (result == nullptr) {
@@ -88,6 +97,7 @@ heed_status Create(const heed_block_desc* desc, const heed_options* options,
   if (desc->sinks != nullptr) {
     block->sinks.assign(desc->sinks, desc->sinks + heads);
   }
+  ForgetPointers(block.get());
   *result = block.release();
   return HEED_OK;
 }

@@ -215,8 +215,7 @@ heed_input AsInput(const heed_output& tensor) {
 
 heed_call AttentionCall(const BlockRun& run) {
   const heed_block_plan& plan = *run.plan;
-  const heed_block& block = *plan.block;
-  const heed_block_desc& desc = block.desc;
+  const heed_block_desc& desc = plan.block->desc;
   const BlockLayout& at = plan.workspace;
   heed_call call;
   heed_call_init(&call);
@@ -241,8 +240,8 @@ heed_call AttentionCall(const BlockRun& run) {
     call.causal_offsets = offsets;
     call.seqused_k = seqused;
   }
-  if (!block.slopes.empty()) call.alibi_slopes = block.slopes.data();
-  if (!block.sinks.empty()) call.sinks = block.sinks.data();
+  call.alibi_slopes = desc.alibi_slopes;
+  call.sinks = desc.sinks;
   call.workspace = run.InWorkspace<char>(at.attention);
   call.workspace_size = heed_plan_workspace_size(plan.attention.get());
   return call;
