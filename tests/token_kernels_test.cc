@@ -68,6 +68,28 @@ std::vector<char> BytesOf(const PackedMatrix& packed) {
   return std::vector<char>(data, data + bytes);
 }
 
+// x [rows, inputs] times the matrix, by the definition.
+std::vector<float> Product(const Matrix& m, const std::vector<float>& x,
+                           size_t rows) {
+  const size_t inputs = m.packed.inputs, outputs = m.packed.outputs;
+  std::vector<float> y;
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t o = 0; o < outputs; ++o) {
+      float sum = m.biases[o];
+      for (size_t k = 0; k < inputs; k += kInputChunk) {
+        float chain = 0;
+        for (size_t j = k; j < std::min(inputs, k + kInputChunk); ++j) {
+          chain =
+              std::fma(x[row * inputs + j], m.values[j * outputs + o], chain);
+        }
+        sum = sum + chain;
+      }
+      y.push_back(sum);
+    }
+  }
+  return y;
+}
+
 void CheckProject(const TokenKernels& kernels, int32_t dtype, size_t rows,
                   size_t inputs, bool fence_after) {
   const size_t columns = kernels.panel_columns;
@@ -76,6 +98,7 @@ void CheckProject(const TokenKernels& kernels, int32_t dtype, size_t rows,
   const Matrix m = MakeMatrix(&random, kernels, inputs, outputs, dtype);
   ASSERT_EQ(m.packed.panels, panels);
   const std::vector<float> x_values = Normal(&random, rows * inputs);
+  const std::vector<float> want = Product(m, x_values, rows);
   const auto* bias = static_cast<const float*>(m.packed.bias.get());
   FencedBuffer<float> x(x_values, fence_after);
   FencedBuffer<char> w(BytesOf(m.packed), fence_after);
@@ -105,16 +128,8 @@ void CheckProject(const TokenKernels& kernels, int32_t dtype, size_t rows,
       for (size_t i = 0; i < width; ++i) {
         const size_t output = begin * columns + i;
         if (output >= outputs) continue;
-        float sum = m.biases[output];
-        for (size_t k = 0; k < inputs; k += kInputChunk) {
-          float chain = 0;
-          for (size_t j = k; j < std::min(inputs, k + kInputChunk); ++j) {
-            chain = std::fma(x_values[row * inputs + j],
-                             m.values[j * outputs + output], chain);
-          }
-          sum = sum + chain;
-        }
         const float got = y.data()[row * width + i];
+        const float sum = want[row * outputs + output];
         if (kernels.fused) {
           ASSERT_TRUE(SameBits(got, sum))
               << kernels.target << " type " << dtype << " rows " << rows
@@ -131,8 +146,8 @@ TEST(TokenKernels, ProjectionsStayInsideTheirArrays) {
   for (const int64_t target : RunnableTargets()) {
     const TokenKernels kernels = GetTokenKernels(target);
     for (const int32_t dtype : {HEED_F32, HEED_F16, HEED_BF16}) {
-      for (const size_t rows : {1, 2, 3, 5, 6, 7, 8, 9, 13, 20}) {
-        for (const size_t inputs : {1, 3, 16, 255, 256, 257, 600}) {
+      for (const size_t rows : {1, 2, 3, 5, 6, 7, 8, 9, 13}) {
+        for (const size_t inputs : {1, 16, 255, 256, 257, 600}) {
           for (const bool fence_after : {true, false}) {
             CheckProject(kernels, dtype, rows, inputs, fence_after);
             if (HasFatalFailure()) return;
