@@ -11,6 +11,7 @@
 #include <new>
 
 #include "tune/npy_header.h"
+#include "tune/printable.h"
 
 namespace heed {
 namespace {
@@ -78,14 +79,6 @@ std::string RankText(const NpyForm& form) {
     text += " to " + std::to_string(form.max_rank);
   }
   return text;
-}
-
-std::string ShapeText(const std::vector<int64_t>& shape) {
-  std::string text = "(";
-  for (size_t i = 0; i < shape.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  }
-  return text + ")";
 }
 
 bool Read(std::FILE* file, const NpyForm& form, NpyTensor* tensor,
