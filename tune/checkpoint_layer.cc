@@ -245,6 +245,7 @@ bool DescribeLayer(const LayerOptions& options, const LayerNames& names,
     return false;
   }
   desc->causal = options.causal;
+  if (!options.causal) desc->window = 0;
   SetScale(options, said, desc);
   return true;
 }

@@ -29,9 +29,9 @@ struct LayerNames {
 };
 
 struct LayerOptions {
-  int64_t layer = 0;  // from 0
-  int64_t heads = 0;  // 0: what the configuration says
-  bool causal = true;
+  int64_t layer = 0;   // from 0
+  int64_t heads = 0;   // 0: what the configuration says
+  bool causal = true;  // false: every token sees all, whatever the model says
   // The scores' factor is head_dim^-power; not given: what the model has,
   // mostly 0.5.
   std::optional<double> scale_power;

@@ -42,11 +42,11 @@ class Checker : public nlohmann::json_sax<StrictJson> {
     constexpr int kOutOfRange = 406;  // nlohmann's number for it
     const size_t end = std::min(position, size_);
     const size_t begin = end > 24 ? end - 24 : 0;
-    *why_ = std::string(error.id == kOutOfRange
-                            ? "a number that no double holds, "
-                            : "not valid JSON ") +
-            "at byte " + std::to_string(position) + ", after '" +
-            Printable(std::string(text_ + begin, end - begin)) + "'";
+    *why_ =
+        std::string(error.id == kOutOfRange ? "a number that no double holds, "
+                                            : "not valid JSON ") +
+        "at byte " + std::to_string(position) + ", after '" +
+        Printable(std::string(text_ + begin, end - begin)) + "'";
     return false;
   }
 
