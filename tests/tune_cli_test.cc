@@ -26,7 +26,8 @@ TEST_F(CliTest, HelpAndVersion) {
   EXPECT_EQ(version.out.rfind("heed ", 0), 0u);
   const Result help = Heed("--help");
   EXPECT_EQ(help.code, 0);
-  for (const char* word : {"info", "run", "tune", "Exit codes"}) {
+  for (const char* word :
+       {"demo", "head", "info", "inspect", "run", "tune", "Exit codes"}) {
     EXPECT_NE(help.out.find(word), std::string::npos) << word;
   }
   const Result run = Heed("run --help");

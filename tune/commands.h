@@ -18,7 +18,10 @@ constexpr int kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130;
 
 using Action = std::function<int()>;
 
+void AddDemoCommand(CLI::App* app, Action* action);
+void AddHeadCommand(CLI::App* app, Action* action);
 void AddInfoCommand(CLI::App* app, Action* action);
+void AddInspectCommand(CLI::App* app, Action* action);
 void AddRunCommand(CLI::App* app, Action* action);
 void AddTuneCommand(CLI::App* app, const std::string& command_line,
                     Action* action);
