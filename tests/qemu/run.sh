@@ -36,7 +36,8 @@ fi
 
 cmake -S "$source" -B "$build/aarch64" -G Ninja \
     -DCMAKE_TOOLCHAIN_FILE="$source/tests/qemu/aarch64.cmake" -DHEED_SYSROOT="$sysroot" \
-    -DCMAKE_BUILD_TYPE=Release -DHEED_BUILD_TUNE=OFF -DHEED_BUILD_BENCH=OFF
+    -DCMAKE_BUILD_TYPE=Release -DHEED_BUILD_TUNE=OFF -DHEED_BUILD_BENCH=OFF \
+    -DHEED_BUILD_EXAMPLES=OFF -DHEED_IMAGES=OFF
 cmake --build "$build/aarch64" --target $test_programs
 
 for bytes in 16 32 64; do
