@@ -210,7 +210,8 @@ void AddInspectCommand(CLI::App* app, Action* action) {
   inspect
       ->add_option("--labels", options->labels,
                    "Names of the tokens, a line of UTF-8 each (default: their "
-                   "ids or places)")
+                   "ids or places). Pictures have the characters of the "
+                   "system's sans-serif font")
       ->type_name("FILE");
   inspect
       ->add_option("--draw", options->draw,
