@@ -44,7 +44,8 @@ LC_ALL=C "$objdump" -d -C --no-show-raw-insn "$program" | awk '
   }
   function judge(    i, j, from, inner, fma, loops, best, first, last, loads, stores, spills, total,
                  line) {
-    # Loops with multiply-adds; of these the innermost, of these the one with most.
+    # Loops with multiply-adds; of these the innermost, of these the one with most. A jump back
+    # into the middle of a loop that ends before it comes from rare code of that loop.
     loops = best = 0
     for (i = 1; i <= count; ++i) {
       if (text[i] !~ /^j/) continue
@@ -62,6 +63,9 @@ LC_ALL=C "$objdump" -d -C --no-show-raw-insn "$program" | awk '
       inner = 1
       for (j = 1; j <= loops; ++j) {
         if (j != i && begin_of[j] >= begin_of[i] && end_of[j] < end_of[i]) inner = 0
+        if (begin_of[j] < begin_of[i] && begin_of[i] <= end_of[j] && end_of[j] < end_of[i]) {
+          inner = 0
+        }
       }
       if (inner && fma_of[i] > best) {
         best = fma_of[i]
