@@ -20,7 +20,7 @@ class Decoder {
  public:
   Decoder(const BlockCase& c, int64_t batch, int64_t room,
           const Settings& settings)
-      : c_(c), batch_(batch), room_(room), settings_(settings) {
+      : c_(c), room_(room), settings_(settings) {
     const heed_block_desc desc = Desc(c);
     const heed_options options = OptionsOf(settings_);
     EXPECT_EQ(heed_block_create(&desc, &options, &block_), HEED_OK)
@@ -73,7 +73,7 @@ class Decoder {
   }
 
   const BlockCase& c_;
-  int64_t batch_, room_;
+  int64_t room_;
   Settings settings_;
   heed_block* block_ = nullptr;
   std::vector<float> k_, v_;
