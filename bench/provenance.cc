@@ -1,6 +1,7 @@
 #include "bench/provenance.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>  // where newer releases keep join
 #include <heed.h>
 
 #include <ctime>
