@@ -47,17 +47,29 @@ def _numpy_kind(dtype):
     return str(dtype)
 
 
-_TORCH = {
-    "torch.float32": F32,
-    "torch.float16": F16,
-    "torch.bfloat16": BF16,
-    "torch.bool": BOOL,
-    "torch.uint8": BOOL,
-}
+_TORCH = {}
+
+
+def _torch_kind(dtype):
+    if not _TORCH:
+        torch = sys.modules["torch"]
+        for kind, name in NAMES.items():
+            _TORCH[getattr(torch, name)] = kind
+        _TORCH[torch.uint8] = BOOL
+    return _TORCH.get(dtype, str(dtype))
+
+
+def torch_view(tensor):
+    """The view of a strided tensor on the CPU that needs no grad."""
+    dtype = tensor.dtype
+    kind = _TORCH.get(dtype) or _torch_kind(dtype)
+    size = BYTES.get(kind, 1)
+    strides = tuple([stride * size for stride in tensor.stride()])
+    return tensor.data_ptr(), kind, tensor.shape, strides, tensor
 
 
 def _torch_view(tensor, name):
-    if tensor.device.type != "cpu" or tensor.is_sparse:
+    if tensor.device.type != "cpu" or tensor.layout != sys.modules["torch"].strided:
         raise ValueError(
             f"{name} is a {tensor.layout} tensor on {tensor.device}; expected a "
             "strided one on the CPU"
@@ -67,14 +79,7 @@ def _torch_view(tensor, name):
             f"{name} requires grad; expected torch.no_grad() or a detached tensor, "
             "since heed has no backward pass"
         )
-    if tensor.is_neg():
-        tensor = tensor.resolve_neg()
-    dtype = str(tensor.dtype)
-    size = tensor.element_size()
-    strides = tuple(stride * size for stride in tensor.stride())
-    return (
-        tensor.data_ptr(), _TORCH.get(dtype, dtype), tuple(tensor.shape), strides, tensor,
-    )  # fmt: skip
+    return torch_view(tensor.resolve_neg())
 
 
 class _DlTensor(ctypes.Structure):
@@ -171,16 +176,25 @@ def elements(strides, itemsize, name):
 
 
 def empty(shape, kind, like):
-    """(array, address): an uninitialised array of `kind` and of the library that
+    """(array, its view): an uninitialised array of `kind` and of the library that
     `like` is of, torch's tensors, NumPy's arrays else. bfloat16 in NumPy is what
     `like` has, ml_dtypes' or uint16."""
     if not isinstance(like, np.ndarray):
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(like, torch.Tensor):
-            tensor = torch.empty(shape, dtype=getattr(torch, NAMES[kind]))
-            return tensor, tensor.data_ptr()
+            tensor = like.new_empty(shape, dtype=getattr(torch, NAMES[kind]))
+            return tensor, _torch_view(tensor, "out")
     array = np.empty(shape, numpy_dtype(kind, like))
-    return array, array.ctypes.data
+    return array, (array.ctypes.data, kind, array.shape, array.strides, array)
+
+
+def like(array, model):
+    """A NumPy array as what `model` is of, without a copy."""
+    if not isinstance(model, np.ndarray):
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(model, torch.Tensor):
+            return torch.from_numpy(array)
+    return array
 
 
 def numpy_dtype(kind, like=None):

@@ -86,15 +86,19 @@ def attention(
       ValueError: with heed's line: the argument, its value, what was expected.
     """
     views = _view(q, "q"), _view(k, "k"), _view(v, "v")
-    out_view = mask_view = None
-    if out is not None:
+    if out is None:
+        kind = views[0][1] if views[0][1] in _array.NAMES else _array.F32
+        out, out_view = _array.empty((*views[0][2][:-1], *views[2][2][-1:]), kind, q)
+    else:
         _array.check_writable(out, "out")
         out_view = _view(out, "out")
+    mask_view = None
     if attn_mask is not None:
         mask_view = _view(attn_mask, "attn_mask")
         if mask_view[2] and mask_view[2][-1] == 1:
             mask_view = _widen(attn_mask, views[1][2], block_table, mask_block)
-    plain = (
+    extra = None
+    if not (
         alibi_slopes is None
         and sinks is None
         and align is None
@@ -103,59 +107,58 @@ def attention(
         and cu_seqlens_k is None
         and block_table is None
         and (causal is None or type(causal) is str or type(causal) is bool)
-    )
-    extra = None
-    if not plain:
-        extra = _Extra(
+    ):
+        extra = Extra(
             views, causal, align, alibi_slopes, sinks, seqused_k, cu_seqlens_q,
             cu_seqlens_k, block_table,
         )  # fmt: skip
+    lse = lse_view = None
+    if return_lse:
+        lse, lse_view = _array.empty(views[0][2][:-1], _array.F32, q)
+    prepared, call = run(
+        views, out_view, lse_view, mask_view, extra, causal, scale, window, softcap,
+        mask_block, enable_gqa, threads,
+    )  # fmt: skip
+    result = out
+    if return_lse or return_weights:
+        result = (out,)
+        if return_lse:
+            result += (lse,)
+        if return_weights:
+            result += (weights(prepared, call, q),)
+    prepared.give(call)
+    return result
+
+
+def run(
+    views, out_view, lse_view, mask_view, extra, causal, scale=None, window=None,
+    softcap=None, mask_block=(1, 1), enable_gqa=True, threads=0,
+):  # fmt: skip
+    """heed.attention on views (q, k, v). Returns the plan and the call, which is to
+    be given back to it."""
     key = (
-        *views[0][1:4], *views[1][1:4], *views[2][1:4],
-        mask_view and mask_view[1:4],
-        out_view and out_view[1:4],
-        scale, softcap, window, mask_block, enable_gqa, threads,
-        causal if plain else extra.key(),
+        *views[0][1:4], *views[1][1:4], *views[2][1:4], *out_view[1:4],
+        mask_view and mask_view[1:4], scale, window, softcap, mask_block, enable_gqa,
+        threads, causal if extra is None else extra.key(),
     )  # fmt: skip
     prepared = _prepared.get(key)
     if prepared is None:
-        if extra is None:
-            extra = _Extra(views, causal, *(None,) * 7)
         prepared = _prepare(
-            views, mask_view, out_view, extra, scale, window, softcap, mask_block,
-            enable_gqa, threads,
+            views, out_view, mask_view, extra or Extra(views, causal), scale, window,
+            softcap, mask_block, enable_gqa, threads,
         )  # fmt: skip
         _prepared.put(key, prepared)
-
-    kind = views[0][1]
-    if out is None:
-        out, address = _array.empty((*views[0][2][:-1], views[2][2][-1]), kind, q)
-    else:
-        address = out_view[0]
     call = prepared.take()
     call.q_data = views[0][0]
     call.k_data = views[1][0]
     call.v_data = views[2][0]
-    call.out_data = address
+    call.out_data = out_view[0]
+    call.lse_data = None if lse_view is None else lse_view[0]
     call.mask_data = None if mask_view is None else mask_view[0]
-    lse = None
-    if return_lse:
-        lse, call.lse_data = _array.empty(views[0][2][:-1], _array.F32, q)
-    else:
-        call.lse_data = None
-    if not plain:
+    if extra is not None:
         extra.bind(call)
     prepared.run(call)
-    if not return_lse and not return_weights:
-        prepared.give(call)
-        return out
-    result = (out,)
-    if return_lse:
-        result += (lse,)
-    if return_weights:
-        result += (_weights(prepared, call, q),)
-    prepared.give(call)
-    return result
+    return prepared, call
 
 
 def _widen(mask, k_shape, block_table, mask_block):
@@ -173,30 +176,27 @@ def _widen(mask, k_shape, block_table, mask_block):
     return _view(wide, "attn_mask")
 
 
-def _weights(prepared, call, like):
+def weights(prepared, call, like):
+    """Softmax's weights of a call, of the library that `like`, its q, is of."""
     p = prepared.plan.problem
     shape = (p.batch, p.heads_q, p.len_q, p.len_k)
-    weights = np.empty(shape, np.float32)
+    pattern = np.empty(shape, np.float32)
     if p.ragged:
         # Rows and keys that a sequence has not are not written.
-        weights[...] = 0
-    prepared.scores(call, _abi.SCORES_WEIGHTS, weights)
+        pattern[...] = 0
+    prepared.scores(call, _abi.SCORES_WEIGHTS, pattern)
     missing = 4 - like.ndim
-    weights = weights.reshape(shape[missing:]) if missing else weights
-    if isinstance(like, np.ndarray) or not hasattr(like, "new_tensor"):
-        return weights
-    import torch
-
-    return torch.from_numpy(weights)
+    pattern = pattern.reshape(shape[missing:]) if missing else pattern
+    return _array.like(pattern, like)
 
 
-class _Extra:
+class Extra:
     """The arrays of a call beside q, k, v, out and mask, and what they say of its
     shape."""
 
     def __init__(
-        self, views, causal, align, alibi_slopes, sinks, seqused_k, cu_seqlens_q,
-        cu_seqlens_k, block_table,
+        self, views, causal, align=None, alibi_slopes=None, sinks=None, seqused_k=None,
+        cu_seqlens_q=None, cu_seqlens_k=None, block_table=None,
     ):  # fmt: skip
         self.q, self.q_strides = _layout.rank4(views[0], "q")
         self.k, self.k_strides = _layout.rank4(views[1], "k")
@@ -295,7 +295,7 @@ class _Extra:
 
 
 def _prepare(
-    views, mask_view, out_view, extra, scale, window, softcap, mask_block, enable_gqa,
+    views, out_view, mask_view, extra, scale, window, softcap, mask_block, enable_gqa,
     threads,
 ):  # fmt: skip
     """The plan of these views and options, its call laid out. ValueError if they
@@ -356,14 +356,9 @@ def _prepare(
     _core.set_strides(call, "q", extra.q_strides)
     _core.set_strides(call, "k", extra.k_strides)
     _core.set_strides(call, "v", extra.v_strides)
-    out_shape = (*views[0][2][:-1], v[3])
-    if out_view is not None:
-        _layout.expect_shape(out_view, "out", out_shape)
-        _layout.expect_kind(out_view, "out", kind)
-        _core.set_strides(call, "out", _layout.rank4(out_view, "out")[1])
-    else:
-        dense = _array.dense_strides((*q[:3], v[3]), 1)
-        _core.set_strides(call, "out", dense)
+    _layout.expect_shape(out_view, "out", (*views[0][2][:-1], v[3]))
+    _layout.expect_kind(out_view, "out", kind)
+    _core.set_strides(call, "out", _layout.rank4(out_view, "out")[1])
     _core.set_strides(call, "lse", (*_array.dense_strides(q[:3], 1), 1))
     plan = _core.Plan(problem, _core.new_options(threads))
     return _core.Prepared(plan, call)

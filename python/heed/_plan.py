@@ -137,12 +137,14 @@ class Plan:
         if out is None:
             p = self._plan.problem
             shape = (*views[0][2][:-1], p.dim_v)
-            out, call.out_data = _array.empty(shape, p.dtype, q)
+            out, fresh = _array.empty(shape, p.dtype, q)
+            call.out_data = fresh[0]
         else:
             call.out_data = out_view[0]
         lse = call.lse_data = None
         if return_lse:
-            lse, call.lse_data = _array.empty(views[0][2][:-1], _array.F32, q)
+            lse, lse_view = _array.empty(views[0][2][:-1], _array.F32, q)
+            call.lse_data = lse_view[0]
         prepared.run(call)
         if not arrays:
             prepared.give(call)
