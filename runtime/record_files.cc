@@ -1,6 +1,7 @@
 #include "runtime/record_files.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -91,6 +92,17 @@ void Consider(const std::string& path, const std::string& key,
   set->records.push_back(std::move(found));
 }
 
+// The folder of the file that this code was loaded from; "" if unknown.
+std::string OwnFolder() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&LoadRecords), &info) == 0 ||
+      info.dli_fname == nullptr || !IsAbsolute(info.dli_fname)) {
+    return "";
+  }
+  const std::string file = info.dli_fname;
+  return file.substr(0, file.rfind('/'));
+}
+
 }  // namespace
 
 RecordSources SourcesFromEnvironment() {
@@ -118,6 +130,14 @@ RecordSources SourcesFromEnvironment() {
   sources.dirs.push_back("/etc/heed/tuning");
 #ifdef HEED_RECORDS_DIR
   sources.dirs.push_back(HEED_RECORDS_DIR);
+#endif
+#ifdef HEED_RECORDS_BESIDE
+  // Moved since its installation, or never installed where it was to be.
+  struct stat info;
+  const std::string folder = OwnFolder();
+  if (!folder.empty() && stat(sources.dirs.back().c_str(), &info) != 0) {
+    sources.dirs.push_back(folder + "/" + HEED_RECORDS_BESIDE);
+  }
 #endif
   return sources;
 }

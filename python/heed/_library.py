@@ -18,12 +18,10 @@ def _candidates(package_path):
     named = os.environ.get("HEED_LIBRARY")
     if named:
         return [named]
-    found = [
-        str(Path(folder) / "lib" / "libheed.so")
-        for folder in package_path
-        if (Path(folder) / "lib" / "libheed.so").exists()
-    ]
-    found.append("libheed.so." + VERSION)
+    name = "libheed.so." + VERSION
+    inside = [Path(folder) / "lib" / name for folder in package_path]
+    found = [str(path) for path in inside if path.exists()]
+    found.append(name)
     installed = ctypes.util.find_library("heed")
     if installed:
         found.append(installed)
