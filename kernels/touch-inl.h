@@ -36,9 +36,11 @@ struct Run {
 // for lines faster than memory gives them loses some of them, and waits for
 // them later. So of f32, where memory is the limit, each touch also loads a
 // line that was touched some lines before, which holds the touches to the speed
-// of memory: 207 cycles a key, not 235, with one row of dim 128, 198, not 205,
-// with four. (12 lines: 204 and 220; 64: 224 and 200. 16-bit elements are bound
-// by arithmetic: 136, not 127, with four rows.)
+// of memory. Cycles a key of dim 128 from memory, one row and four, best of
+// three runs: 204 and 183 with 32 lines; 200 and 187 with 16, 214 and 192 with
+// 64, 210 and 191 without. (A bare loop that alternates between two streams
+// takes 145 to 175 for the same, one that reads a single stream 133.) 16-bit
+// elements are bound by arithmetic: 136, not 127, with four rows.
 template <class T>
 constexpr size_t kLinesInFlight = std::is_same<T, float>() ? 32 : 0;
 
