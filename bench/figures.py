@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Draws the figures of one folder of results from the JSON in it, and from nothing else.
+
+usage: bench/figures.py results/bench/<machine key>
+
+Reads what is there of table.json, lengths.json, caches.json (heed_bench --heed_table) and pairs.json
+(heed_bench --heed_pairs); writes fig/*.svg and fig/*.png. Needs matplotlib (Debian: python3-matplotlib).
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.patches import Patch  # noqa: E402
+
+# Okabe and Ito's palette, told apart by every kind of colour vision; threads also differ in marker.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
+THREAD_STYLE = [(BLUE, "o"), (ORANGE, "s"), (GREEN, "^")]
+
+plt.rcParams.update({
+    "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
+    # A white card: legible on a dark page as on a light one.
+    "figure.facecolor": "white", "savefig.facecolor": "white", "svg.hashsalt": "heed",
+    "svg.fonttype": "none",
+})
+
+
+def threads_of(rows):
+    return sorted({row["threads"] for row in rows})
+
+
+def style(rows, threads):
+    return THREAD_STYLE[threads_of(rows).index(threads) % len(THREAD_STYLE)]
+
+
+def label(threads):
+    return "1 thread" if threads == 1 else f"{threads} threads"
+
+
+def finish(figure, folder, name, data):
+    """Footnotes the figure with what made it and writes both forms."""
+    figure.text(0.01, 0.005, f"{data['machine_key']}, {data['date'][:10]}, commit {data['commit']}",
+                fontsize=6.5, color=GREY)
+    figure.tight_layout(rect=(0, 0.03, 1, 1))
+    folder.mkdir(exist_ok=True)
+    figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+    figure.savefig(folder / f"{name}.png", dpi=140, metadata={"Software": None})
+    plt.close(figure)
+    print(folder / f"{name}.svg")
+
+
+def bar_chart_of_peaks(data, folder):
+    """Share of the roof that binds each shape: FMA peak, or read bandwidth in decoding."""
+    rows = data["rows"]
+    shapes = list(dict.fromkeys(row["shape"] for row in rows))
+    figure, axis = plt.subplots(figsize=(7.5, 0.42 * len(shapes) + 1.5))
+    counts = threads_of(rows)
+    height = 0.8 / len(counts)
+    for number, threads in enumerate(counts):
+        colour, _ = style(rows, threads)
+        for place, shape in enumerate(shapes):
+            row = next(r for r in rows if r["shape"] == shape and r["threads"] == threads)
+            bound = "bw" if row["read_peak_gbs"] else "peak"
+            median, best = row[f"pct_{bound}"], row[f"pct_{bound}_min_time"]
+            y = place + (number - (len(counts) - 1) / 2) * height
+            if median is None:
+                axis.text(1, y, "no quiet round", va="center", fontsize=7, color=GREY)
+                continue
+            axis.barh(y, median, height * 0.9, color=colour,
+                      hatch="///" if bound == "bw" else None, edgecolor="white", linewidth=0)
+            axis.plot([best, best], [y - height * 0.45, y + height * 0.45], color="black", lw=1)
+            axis.text(median - 1, y, f"{median:.0f}", va="center", ha="right", fontsize=7,
+                      color="white", bbox={"facecolor": colour, "edgecolor": "none", "pad": 0.8})
+    axis.set_yticks(range(len(shapes)), shapes)
+    axis.invert_yaxis()
+    axis.set_xlim(0, 100)
+    axis.grid(axis="x", color="#dddddd")
+    axis.set_xlabel("median, % of the FMA peak (hatched: of read bandwidth); line: the best call")
+    axis.legend(handles=[Patch(color=style(rows, threads)[0], label=label(threads))
+                         for threads in counts], loc="upper right", fontsize=8, framealpha=1)
+    axis.set_title("How near the machine's limit", loc="left")
+    finish(figure, folder, "peaks", data)
+
+
+def roofline(data, folder):
+    rows = [row for row in data["rows"] if row["gflops"]]
+    if not rows:
+        return
+    figure, axis = plt.subplots(figsize=(7.5, 4.8))
+    for threads in threads_of(rows):
+        colour, marker = style(rows, threads)
+        mine = [row for row in rows if row["threads"] == threads]
+        peak = max(row["fma_peak_gflops"] for row in mine)
+        reads = [row["read_peak_gbs"] for row in mine if row["read_peak_gbs"]]
+        intensity = [row["gflops"] / row["gbs"] for row in mine]
+        if reads:
+            xs = [10 ** (e / 50) for e in range(-20, 200)]
+            axis.plot(xs, [min(peak, max(reads) * x) for x in xs], color=colour, lw=1.2,
+                      label=f"roof, {label(threads)}: {peak:.0f} GFLOP/s, {max(reads):.0f} GB/s")
+        axis.plot(intensity, [row["gflops"] for row in mine], marker, color=colour, ms=5)
+        if threads == threads_of(rows)[0]:
+            for row, x in zip(mine, intensity):
+                axis.annotate(row["shape"], (x, row["gflops"]), xytext=(1, -5), fontsize=6.5,
+                              textcoords="offset points", ha="left", va="top", rotation=-40,
+                              rotation_mode="anchor")
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.grid(color="#e4e4e4", which="major")
+    axis.set_xlabel("arithmetic intensity, FLOP per byte of q, k, v and out")
+    axis.set_ylabel("GFLOP/s")
+    axis.legend(fontsize=8, loc="lower right", framealpha=1)
+    axis.set_title("Roofline, both roofs measured in the same run", loc="left")
+    finish(figure, folder, "roofline", data)
+
+
+def lengths_of(row, letter):
+    return int(re.search(rf"_{letter}(\d+)_", row["problem"]).group(1))
+
+
+def series(rows, letter, value):
+    """(threads, dtype) -> sorted [(length, value)] of the rows that have one."""
+    lines = {}
+    for row in rows:
+        if row[value] is None:
+            continue
+        key = (row["threads"], row["problem"].rsplit("_", 1)[1])
+        lines.setdefault(key, []).append((lengths_of(row, letter), row[value]))
+    return {key: sorted(points) for key, points in sorted(lines.items())}
+
+
+DASHES = {"f32": "-", "f16": ":", "bf16": "--"}
+
+
+def time_against_length(data, folder):
+    figure, axis = plt.subplots(figsize=(7.5, 4.6))
+    for (threads, dtype), points in series(data["rows"], "q", "median_us").items():
+        colour, marker = style(data["rows"], threads)
+        xs, us = zip(*points)
+        axis.plot(xs, [u / 1e3 for u in us], DASHES[dtype], marker=marker, color=colour, ms=4,
+                  label=f"{dtype}, {label(threads)}")
+        if dtype == "f32" and threads == 1:
+            last_x, last = xs[-1], us[-1] / 1e3
+            for power, name in ((2, "quadratic"), (1, "linear")):
+                axis.plot(xs, [last * (x / last_x) ** power for x in xs], color="#bbbbbb", lw=0.8)
+                axis.annotate(name, (xs[0], last * (xs[0] / last_x) ** power), fontsize=7,
+                              color=GREY, xytext=(0, 3), textcoords="offset points")
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log")
+    axis.set_xlabel("tokens")
+    axis.set_ylabel("ms")
+    axis.grid(color="#e4e4e4")
+    axis.legend(fontsize=8)
+    axis.set_title(f"Causal prefill: {data['rows'][0]['problem'].split('_q')[0]}, "
+                   "time against length", loc="left")
+    finish(figure, folder, "lengths", data)
+
+
+def bandwidth_against_cache(data, folder):
+    figure, axis = plt.subplots(figsize=(7.5, 4.6))
+    for (threads, dtype), points in series(data["rows"], "k", "gbs").items():
+        colour, marker = style(data["rows"], threads)
+        xs, ys = zip(*points)
+        axis.plot(xs, ys, DASHES[dtype], marker=marker, color=colour, ms=4,
+                  label=f"{dtype}, {label(threads)}")
+    for threads in threads_of(data["rows"]):
+        reads = [r["read_peak_gbs"] for r in data["rows"] if r["threads"] == threads]
+        colour, _ = style(data["rows"], threads)
+        top = max(read for read in reads if read)
+        axis.axhline(top, color=colour, lw=1, alpha=0.6)
+        axis.annotate(f"read bandwidth, {label(threads)}", (axis.get_xlim()[0], top), fontsize=7,
+                      color=colour, xytext=(4, 3), textcoords="offset points")
+    axis.set_xscale("log", base=2)
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel("keys in the cache")
+    axis.set_ylabel("GB/s of q, k, v and out")
+    axis.grid(color="#e4e4e4")
+    axis.legend(fontsize=8, loc="lower right")
+    axis.set_title("Decoding one token, caches too large for the L3", loc="left")
+    finish(figure, folder, "caches", data)
+
+
+def cost_of_options(data, folder):
+    rows = [row for row in data["rows"] if "ratio" in row and row["threads"] == 1]
+    if not rows:
+        return
+    figure, axis = plt.subplots(figsize=(7.5, 0.3 * len(rows) + 1.6))
+    for place, row in enumerate(rows):
+        ratio = row["ratio"]
+        low = ratio["low"] if ratio["low"] is not None else ratio["median"]
+        high = ratio["high"] if ratio["high"] is not None else ratio["median"]
+        axis.plot([low, high], [place, place], color=BLUE, lw=2)
+        axis.plot(ratio["median"], place, "o", color=BLUE, ms=5)
+        axis.annotate(f"{ratio['median']:.3g}", (high, place), xytext=(5, -3), fontsize=7,
+                      textcoords="offset points")
+        axis.plot(row["flop_ratio"], place, "|", color=ORANGE, ms=9, mew=1.6)
+    axis.axvline(1, color=GREY, lw=0.8)
+    axis.set_xscale("log")
+    ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2]
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+    axis.set_yticks(range(len(rows)), [row["pair"] for row in rows], fontsize=8)
+    axis.invert_yaxis()
+    axis.grid(axis="x", color="#e4e4e4")
+    axis.set_xlabel("time with the option / without, median and 95 % interval; orange: ratio of the work")
+    axis.set_title("What options cost, one thread", loc="left")
+    finish(figure, folder, "options", data)
+
+
+FIGURES = {
+    "table.json": ("heed-bench-table", [bar_chart_of_peaks, roofline]),
+    "lengths.json": ("heed-bench-table", [time_against_length]),
+    "caches.json": ("heed-bench-table", [bandwidth_against_cache]),
+    "pairs.json": ("heed-bench-pairs", [cost_of_options]),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    folder = parser.parse_args().folder
+    drawn = False
+    for name, (schema, figures) in FIGURES.items():
+        if not (folder / name).is_file():
+            continue
+        data = json.loads((folder / name).read_text())
+        if data.get("schema") != schema:
+            sys.exit(f"{folder / name}: schema {data.get('schema')!r}; expected {schema!r}")
+        for figure in figures:
+            figure(data, folder / "fig")
+        drawn = True
+    if not drawn:
+        sys.exit(f"{folder}: none of {', '.join(FIGURES)}")
+
+
+if __name__ == "__main__":
+    main()
