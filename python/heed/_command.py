@@ -45,11 +45,21 @@ def _run(arguments):
     return json.loads(done.stdout)
 
 
+def _machine():
+    if _command() is None:
+        return None
+    try:
+        return _run(["info", "--json"])
+    except (OSError, RuntimeError) as error:
+        return {"error": str(error)}
+
+
 def info() -> dict:
     """What heed is and runs on: ``version``, ``library`` (its file), ``targets``
     (SIMD, best first), ``threads`` (of a large call), ``numpy_bfloat16`` (the type
     that bfloat16 has in NumPy), and, where the command `heed` is installed,
-    ``machine``: caches, tuning records, and the tile of each standard shape.
+    ``machine``: caches, tuning records, and the tile of each standard shape (or
+    ``error``, why the command does not run).
     """
     from ._array import BF16, numpy_dtype
     from ._plan import Plan
@@ -62,7 +72,7 @@ def info() -> dict:
         "targets": _library.text(_core.library.heed_targets).split(),
         "threads": int(words["threads"]),
         "numpy_bfloat16": numpy_dtype(BF16).name,
-        "machine": _run(["info", "--json"]) if _command() else None,
+        "machine": _machine(),
     }
 
 
