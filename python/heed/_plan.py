@@ -48,6 +48,8 @@ class Plan:
         options = _core.new_options(threads, _TUNING[tuning], tile, target)
         self._plan = _core.Plan(parsed, options)
         self._layouts = _core.Cache(64)
+        self._asks_for_arrays = bool(parsed.alibi or parsed.sinks or parsed.page_size)
+        self._dim_v, self._kind = parsed.dim_v, parsed.dtype
 
     @property
     def problem(self) -> str:
@@ -104,20 +106,30 @@ class Plan:
             out_view = _array.view(out, "out")
         if attn_mask is not None:
             mask_view = _array.view(attn_mask, "attn_mask")
-        extras = {
-            "alibi_slopes": alibi_slopes,
-            "sinks": sinks,
-            "seqused_k": seqused_k,
-            "cu_seqlens_q": cu_seqlens_q,
-            "cu_seqlens_k": cu_seqlens_k,
-            "causal_offsets": causal_offsets,
-            "block_table": block_table,
-        }
-        arrays = self._arrays({n: x for n, x in extras.items() if x is not None})
-        packed_q = arrays["cu_seqlens_q"][-1] if "cu_seqlens_q" in arrays else None
-        packed_k = arrays["cu_seqlens_k"][-1] if "cu_seqlens_k" in arrays else None
+        arrays, packed_q, packed_k = None, None, None
+        if self._asks_for_arrays or not (
+            alibi_slopes is None
+            and sinks is None
+            and seqused_k is None
+            and cu_seqlens_q is None
+            and cu_seqlens_k is None
+            and causal_offsets is None
+            and block_table is None
+        ):
+            extras = {
+                "alibi_slopes": alibi_slopes,
+                "sinks": sinks,
+                "seqused_k": seqused_k,
+                "cu_seqlens_q": cu_seqlens_q,
+                "cu_seqlens_k": cu_seqlens_k,
+                "causal_offsets": causal_offsets,
+                "block_table": block_table,
+            }
+            arrays = self._arrays({n: x for n, x in extras.items() if x is not None})
+            packed_q = arrays["cu_seqlens_q"][-1] if "cu_seqlens_q" in arrays else None
+            packed_k = arrays["cu_seqlens_k"][-1] if "cu_seqlens_k" in arrays else None
         key = (
-            *(x for view in views for x in view[1:4]),
+            *views[0][1:4], *views[1][1:4], *views[2][1:4],
             mask_view and mask_view[1:4], out_view and out_view[1:4], packed_q, packed_k,
         )  # fmt: skip
         prepared = self._layouts.get(key)
@@ -129,15 +141,15 @@ class Plan:
         call.q_data, call.k_data, call.v_data = views[0][0], views[1][0], views[2][0]
         call.mask_data = None if mask_view is None else mask_view[0]
         call.causal_offset = causal_offset
-        for name in _core.CALL_ARRAYS if arrays else ():
-            array = arrays.get(name)
-            setattr(call, name, None if array is None else array.ctypes.data)
-        if "block_table" in arrays:
-            _core.set_table(call, arrays["block_table"], views[1][2][0])
+        if arrays:
+            for name in _core.CALL_ARRAYS:
+                array = arrays.get(name)
+                setattr(call, name, None if array is None else array.ctypes.data)
+            if "block_table" in arrays:
+                _core.set_table(call, arrays["block_table"], views[1][2][0])
         if out is None:
-            p = self._plan.problem
-            shape = (*views[0][2][:-1], p.dim_v)
-            out, fresh = _array.empty(shape, p.dtype, q)
+            shape = (*views[0][2][:-1], self._dim_v)
+            out, fresh = _array.empty(shape, self._kind, q)
             call.out_data = fresh[0]
         else:
             call.out_data = out_view[0]
