@@ -13,14 +13,17 @@ std::string Describe(const heed_plan& plan) {
   return "problem=" + ToString(plan.problem) +
          " target=" + plan.kernels.target +
          " threads=" + std::to_string(plan.workers) +
-         " tile=" + ToString(plan.choice.tile) +
+         " tile=" + ToString(plan.choice.config()) +
          " tier=" + TierName(plan.choice.tier) +
          " tasks=" + std::to_string(plan.tasks) +
          (plan.decode_rows == 0
               ? ""
               : " decode parts=" + std::to_string(plan.parts)) +
          " workspace=" + std::to_string(heed_plan_workspace_size(&plan)) +
-         " reason=\"" + plan.choice.reason + "\"";
+         (plan.choice.hit == nullptr
+              ? ""
+              : " entry=" + ToString(plan.choice.hit->entry->shape_class)) +
+         " reason=\"" + ReasonOf(plan.choice) + "\"";
 }
 
 }  // namespace

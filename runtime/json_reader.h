@@ -3,7 +3,9 @@
 #ifndef HEED_RUNTIME_JSON_READER_H_
 #define HEED_RUNTIME_JSON_READER_H_
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -14,6 +16,8 @@ namespace heed {
 
 // Ordered, so that a record reads the way it was written.
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kMaxJsonLine = 4096;
 
 // Reads members of one JSON object. The first thing that is missing, of another
 // type or out of range fails the whole and is named by `why`.
@@ -78,6 +82,35 @@ class JsonReader {
     if (member == nullptr) return;
     if (!member->is_string()) return Failed(name, "expected a string");
     *value = member->get<std::string>();
+  }
+
+  // A text that is shown to people: no controls, no novels.
+  void Line(const char* name, std::string* value) {
+    Text(name, value);
+    const bool plain =
+        value->size() <= kMaxJsonLine &&
+        std::none_of(value->begin(), value->end(), [](char c) {
+          return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+        });
+    if (!plain) Failed(name, "expected a line of at most 4096 bytes");
+  }
+
+  // One of the names of a list, as its position.
+  template <size_t kCount>
+  void Choice(const char* name, const char* const (&names)[kCount],
+              int32_t* value) {
+    std::string text;
+    Text(name, &text);
+    if (!ok_) return;
+    std::string expected;
+    for (size_t i = 0; i < kCount; ++i) {
+      if (text == names[i]) {
+        *value = static_cast<int32_t>(i);
+        return;
+      }
+      expected += std::string(expected.empty() ? "" : ", ") + names[i];
+    }
+    Failed(name, "expected one of " + expected);
   }
 
   void Failed(const std::string& name, const std::string& expected) {

@@ -11,6 +11,7 @@
 
 #include "kernels/kernels.h"
 #include "runtime/cpu_id.h"
+#include "runtime/fnv.h"
 #include "runtime/targets.h"
 
 namespace heed {
@@ -126,15 +127,6 @@ std::string Plain(std::string text) {
   return text;
 }
 
-// FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), folded to 32.
-uint32_t Hash(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (unsigned char byte : text) {
-    hash = (hash ^ byte) * 0x100000001b3u;
-  }
-  return static_cast<uint32_t>(hash ^ hash >> 32);
-}
-
 // All that a kernel can see of the machine, as text.
 std::string Canonical(const Machine& m) {
   std::string text = m.vendor;
@@ -187,9 +179,10 @@ const Machine& ThisMachine() {
 }
 
 std::string MachineKey(const Machine& m) {
+  const uint64_t whole = Fnv1a(Canonical(m));
   char hash[16];
   std::snprintf(hash, sizeof hash, "%08x",
-                static_cast<unsigned>(Hash(Canonical(m))));
+                static_cast<unsigned>((whole ^ whole >> 32) & 0xffffffffu));
   return ShortVendor(m.vendor) + "-f" + std::to_string(m.family) + "m" +
          std::to_string(m.model) + "s" + std::to_string(m.stepping) + "." +
          Plain(m.targets.empty() ? "none" : m.targets[0]) + ".l1d" +

@@ -34,7 +34,7 @@ Machine DetectMachine();
 const Machine& ThisMachine();
 
 // min(CPU affinity, cgroup CPU quota rounded up) of the calling thread's
-// process, at least 1.
+// process, at least 1; asked once per process and kept.
 int EffectiveThreads();
 
 // e.g. "amd-f25m1s1.avx2.l1d32k8.l2-512k8.l3-32m16x2.t2-3fa9c1d2": everything a

@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <climits>
 
+#include "runtime/config.h"
 #include "runtime/error.h"
 #include "runtime/machine.h"
 #include "runtime/runner_tbb.h"
@@ -21,9 +22,11 @@ heed_status ValidateTile(const heed_tile& tile) {
                 {"pack_k", tile.pack_k, 3},
                 {"pack_v", tile.pack_v, 3},
                 {"prefetch", tile.prefetch, 2},
-                {"reserved[0]", tile.reserved[0], 0},
-                {"reserved[1]", tile.reserved[1], 0},
-                {"reserved[2]", tile.reserved[2], 0}};
+                {"tasks_per_thread", tile.tasks_per_thread,
+                 static_cast<int32_t>(kMaxTasksPerWorker)},
+                {"decode_below", tile.decode_below,
+                 static_cast<int32_t>(kMaxDecodeRows) + 1},
+                {"reserved[0]", tile.reserved[0], 0}};
   for (const auto& field : fields) {
     if (field.value < 0 || field.value > field.limit) {
       return Fail(HEED_INVALID_ARGUMENT,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cinttypes>
 #include <climits>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -23,32 +25,64 @@
 namespace heed {
 namespace {
 
-TileChoice PinnedTile(const heed_tile& pinned, const heed_problem& problem,
-                      const Kernels& kernels, int threads) {
-  Tile tile = ModelTile(problem, kernels, ThisMachine(), threads);
-  if (pinned.row_block != 0) {
-    tile.row_block = static_cast<size_t>(pinned.row_block);
-  }
-  if (pinned.key_tile != 0) {
-    tile.key_tile = static_cast<size_t>(pinned.key_tile);
-  }
-  if (pinned.pack_k != 0) tile.pack_k = static_cast<Pack>(pinned.pack_k - 1);
-  if (pinned.pack_v != 0) tile.pack_v = static_cast<Pack>(pinned.pack_v - 1);
-  if (pinned.prefetch != 0) tile.prefetch = pinned.prefetch == 2;
-  return {RoundTile(tile, problem, kernels), Tier::kPinned,
-          "the caller's tile"};
+TileChoice PinnedTile(const heed_tile& pinned, const char* why,
+                      const heed_problem& problem, const Kernels& kernels,
+                      int threads) {
+  const Config model = {ModelTile(problem, kernels, ThisMachine(), threads),
+                        Cut{}};
+  const Config config = WithPinned(model, pinned);
+  TileChoice choice;
+  choice.tile = RoundTile(config.tile, problem, kernels);
+  choice.cut = config.cut;
+  choice.tier = Tier::kPinned;
+  choice.why = why;
+  return choice;
 }
 
-TileChoice ChooseFor(const heed_options& options, const heed_problem& problem,
-                     const Kernels& kernels, int threads) {
-  if (options.tuning == HEED_TUNING_PINNED) {
-    return PinnedTile(options.tile, problem, kernels, threads);
+void Report(const heed_plan& plan) {
+  const char* verbose = std::getenv("HEED_TUNE_VERBOSE");
+  if (verbose == nullptr || std::strcmp(verbose, "1") != 0) return;
+  std::fprintf(stderr, "heed: %s target=%s tile=%s tier=%s (%s)\n",
+               ToString(plan.problem).c_str(), plan.kernels.target,
+               ToString(plan.choice.config()).c_str(),
+               TierName(plan.choice.tier), ReasonOf(plan.choice).c_str());
+}
+
+// Picks the SIMD target and the configuration, which a record may do together.
+heed_status Choose(const heed_options& options, int threads, heed_plan* plan) {
+  const heed_problem& problem = plan->problem;
+  const DType dtype = KernelDType(problem.dtype);
+  const bool automatic = options.tuning == HEED_TUNING_AUTO;
+  const RecordSet* records = automatic ? &ProcessRecords() : nullptr;
+  const Hit* hit = automatic ? FindHit(*records, problem, threads) : nullptr;
+  const char* target = options.target;
+  if (hit != nullptr && target == nullptr) {
+    target = hit->entry->decision == Decision::kQuarantined
+                 ? hit->entry->default_target.c_str()
+                 : hit->entry->target.c_str();
   }
-  if (options.tuning == HEED_TUNING_OFF) {
-    return {ModelTile(problem, kernels, ThisMachine(), threads), Tier::kModel,
-            "tuning is off"};
+  const heed_status status = FindTarget(target, dtype, &plan->kernels);
+  if (status != HEED_OK) return status;
+  if (!automatic) {
+    plan->choice = PinnedTile(
+        options.tuning == HEED_TUNING_PINNED ? options.tile : heed_tile{},
+        "the caller's tile", problem, plan->kernels, threads);
+    if (options.tuning == HEED_TUNING_OFF) {
+      plan->choice.tier = Tier::kAnalytical;
+      plan->choice.why = "tuning is off";
+    }
+    return HEED_OK;
   }
-  return ChooseTile(ProcessRecords(), problem, kernels, ThisMachine(), threads);
+  if (!records->pin_error.empty()) {
+    return Fail(HEED_INVALID_ARGUMENT, "%s", records->pin_error.c_str());
+  }
+  plan->choice = records->pinned
+                     ? PinnedTile(records->pin, "HEED_TUNE=pin:", problem,
+                                  plan->kernels, threads)
+                     : ChooseTile(*records, hit, problem, plan->kernels,
+                                  ThisMachine(), threads);
+  Report(*plan);
+  return HEED_OK;
 }
 
 heed_status Create(const heed_problem* problem, const heed_options* options,
@@ -72,13 +106,11 @@ heed_status Create(const heed_problem* problem, const heed_options* options,
 
   auto plan = std::make_unique<heed_plan>();
   plan->problem = *problem;
-  status =
-      FindTarget(chosen.target, KernelDType(problem->dtype), &plan->kernels);
+  const int threads = ThreadsFor(chosen);
+  status = Choose(chosen, threads, plan.get());
   if (status != HEED_OK) return status;
   plan->runner = chosen.runner != nullptr ? *chosen.runner : TbbRunner();
   plan->q_scale = QueryScale(*problem);
-  const int threads = ThreadsFor(chosen);
-  plan->choice = ChooseFor(chosen, *problem, plan->kernels, threads);
   AlignToMaskBlocks(*problem, plan->kernels, &plan->choice.tile);
   CutIntoTasks(static_cast<size_t>(threads), plan.get());
   status = LayOutWorkspace(plan.get());

@@ -8,17 +8,9 @@
 
 #include "kernels/kernels.h"
 #include "runtime/include/heed.h"
-#include "runtime/record_files.h"
+#include "runtime/tile_choice.h"
 
 namespace heed {
-
-// Query rows per kv head up to which a sequence is decoded: its keys are read
-// once, where they lie. Of no measurement yet: up to four rows a decode is
-// bound by memory, and beyond 16 the prefill's panels are full.
-constexpr size_t kDecodeRows = 16;
-
-// Tasks per worker that keep the wait for the last task short.
-constexpr size_t kTasksPerWorker = 4;
 
 // Where the parts of a workspace begin; each begins at a cache line.
 //   slices: scratch, one for each worker

@@ -27,9 +27,10 @@ size_t ChunksOf(const heed_problem& problem) {
 }
 
 size_t DecodeRows(const heed_plan& plan) {
-  if (plan.rows <= kDecodeRows) return plan.rows;
+  const size_t most = plan.choice.cut.decode_rows;
+  if (plan.rows <= most) return plan.rows;
   // Shorter sequences may be in the batch: whole tokens.
-  return plan.problem.ragged != 0 ? kDecodeRows / plan.group * plan.group : 0;
+  return plan.problem.ragged != 0 ? most / plan.group * plan.group : 0;
 }
 
 // The scratch of one task of any kind that the plan may run.
@@ -83,11 +84,11 @@ void CutIntoTasks(size_t threads, heed_plan* plan) {
   plan->decode_rows = DecodeRows(*plan);
   const size_t row_block = plan->choice.tile.row_block;
   plan->row_blocks =
-      plan->rows <= kDecodeRows
+      plan->rows <= plan->choice.cut.decode_rows
           ? 0
           : plan->rows / row_block + (plan->rows % row_block != 0);
   // Keys are cut only where whole kv heads do not give every worker enough.
-  const size_t wanted = Times(kTasksPerWorker, threads);
+  const size_t wanted = Times(plan->choice.cut.tasks_per_worker, threads);
   plan->parts = 1;
   if (threads > 1 && plan->decode_rows != 0) {
     // One long sequence may be alone among short ones.
@@ -121,7 +122,8 @@ heed_status LayOutWorkspace(heed_plan* plan) {
   if (plan->parts > 1) {
     // A head is cut if it is more than 1 / (tasks wanted) of the work, so that
     // fewer than those are.
-    at.slots = std::min(plan->heads, Times(kTasksPerWorker, plan->workers));
+    at.slots = std::min(
+        plan->heads, Times(plan->choice.cut.tasks_per_worker, plan->workers));
     const size_t state =
         Times(plan->kernels.state_floats(plan->decode_rows,
                                          static_cast<size_t>(problem.dim_v)),

@@ -1,19 +1,16 @@
-// Records as JSON text. The schema is exactly what the functions below read.
+// Records from JSON text. Nothing is believed: every number has a range, every
+// word a list.
 #include <algorithm>
 #include <cstdint>
+#include <unordered_set>
 
-#include "runtime/json_reader.h"
 #include "runtime/problem.h"
-#include "runtime/record.h"
-#include "runtime/tile_model.h"
+#include "runtime/record_text.h"
 
 namespace heed {
 namespace {
 
-constexpr size_t kMaxBytes = size_t{4} << 20;
 constexpr int kMaxDepth = 16;
-constexpr size_t kMaxEntries = 10000;
-constexpr int64_t kMaxLength = int64_t{1} << 40;
 
 // Nesting of the text's brackets outside strings, so that a hostile file is
 // refused before a recursive parser or destructor sees it.
@@ -39,46 +36,6 @@ int Depth(const std::string& text) {
   return deepest;
 }
 
-Json CacheToJson(const Cache& cache) {
-  return {{"bytes", cache.bytes},
-          {"ways", cache.ways},
-          {"cores_sharing", cache.cores_sharing}};
-}
-
-Json TileToJson(const Tile& tile) {
-  return {{"row_block", tile.row_block},
-          {"key_tile", tile.key_tile},
-          {"pack_k", static_cast<int>(tile.pack_k)},
-          {"pack_v", static_cast<int>(tile.pack_v)},
-          {"prefetch", tile.prefetch}};
-}
-
-Json EntryToJson(const RecordEntry& entry) {
-  const ShapeClass& c = entry.shape_class;
-  const char* dtype = DtypeName(c.dtype);
-  return {{"class",
-           {{"dtype", dtype == nullptr ? "unknown" : dtype},
-            {"dim_qk", c.dim_qk},
-            {"dim_v", c.dim_v},
-            {"causal", c.causal},
-            {"group", c.group},
-            {"len_q", c.len_q},
-            {"len_k", c.len_k},
-            {"threads", c.threads}}},
-          {"problem", entry.problem},
-          {"target", entry.target},
-          {"tile", TileToJson(entry.tile)},
-          {"default_tile", TileToJson(entry.default_tile)},
-          {"adopted", entry.adopted},
-          {"gain", entry.gain},
-          {"gain_low", entry.gain_low},
-          {"gain_high", entry.gain_high},
-          {"rounds", entry.rounds},
-          {"default_us", entry.default_us},
-          {"tuned_us", entry.tuned_us},
-          {"pct_peak", entry.pct_peak}};
-}
-
 bool CacheFromJson(const Json& json, const std::string& place, Cache* cache,
                    std::string* why) {
   JsonReader reader(json, place, why);
@@ -88,83 +45,164 @@ bool CacheFromJson(const Json& json, const std::string& place, Cache* cache,
   return reader.ok();
 }
 
-bool TileFromJson(const Json& json, const std::string& place, Tile* tile,
-                  std::string* why) {
+bool RunFromJson(const Json& json, const std::string& place, RecordRun* run,
+                 std::string* why) {
   JsonReader reader(json, place, why);
-  reader.Integer("row_block", 1, kMaxRowBlock, &tile->row_block);
-  reader.Integer("key_tile", kStep, kMaxKeyTile, &tile->key_tile);
-  reader.Integer("pack_k", 0, 2, &tile->pack_k);
-  reader.Integer("pack_v", 0, 2, &tile->pack_v);
-  reader.Bool("prefetch", &tile->prefetch);
-  if (reader.ok() && tile->key_tile % kStep != 0) {
-    reader.Failed("key_tile",
-                  "expected a multiple of " + std::to_string(kStep));
-  }
-  return reader.ok();
-}
-
-bool ClassFromJson(const Json& json, const std::string& place, ShapeClass* c,
-                   std::string* why) {
-  JsonReader reader(json, place, why);
-  std::string dtype;
-  reader.Text("dtype", &dtype);
-  reader.Integer("dim_qk", 0, kMaxLength, &c->dim_qk);
-  reader.Integer("dim_v", 0, kMaxLength, &c->dim_v);
-  reader.Bool("causal", &c->causal);
-  reader.Integer("group", 1, kMaxLength, &c->group);
-  reader.Integer("len_q", 1, kMaxLength, &c->len_q);
-  reader.Integer("len_k", 1, kMaxLength, &c->len_k);
-  reader.Integer("threads", 1, 1 << 20, &c->threads);
+  reader.Line("id", &run->id);
+  reader.Line("tool", &run->tool);
+  reader.Integer("seed", 0, INT64_MAX, &run->seed);
+  reader.Line("started", &run->started);
+  reader.Line("ended", &run->ended);
+  reader.Line("os", &run->os);
+  reader.Number("load_1m", &run->load_1m);
+  reader.Number("steal_pct", &run->steal_pct);
+  reader.Number("psi_cpu_some_pct", &run->psi_cpu_some_pct);
+  reader.Integer("rounds", 0, INT32_MAX, &run->rounds);
+  reader.Integer("rounds_discarded", 0, INT32_MAX, &run->rounds_discarded);
+  reader.Number("quiet", &run->quiet);
+  reader.Number("aa_p95_pct", &run->aa_p95_pct);
+  reader.Number("min_gain_pct", &run->min_gain_pct);
+  reader.Number("demand_pct", &run->demand_pct);
+  const Json* argv = reader.Member("argv");
+  const Json* build = reader.Member("build");
+  const Json* peak = reader.Member("peak");
   if (!reader.ok()) return false;
-  for (int32_t known : {HEED_F32, HEED_F16, HEED_BF16}) {
-    if (dtype == DtypeName(known)) c->dtype = known;
-  }
-  if (c->dtype == 0) reader.Failed("dtype", "expected f32, f16 or bf16");
-  for (int64_t length : {c->len_q, c->len_k}) {
-    if ((length & (length - 1)) != 0) {
-      reader.Failed("len_q and len_k", "expected powers of two");
-    }
-  }
-  return reader.ok();
-}
-
-bool EntryFromJson(const Json& json, const std::string& place,
-                   RecordEntry* entry, std::string* why) {
-  JsonReader reader(json, place, why);
-  const Json* shape_class = reader.Member("class");
-  const Json* tile = reader.Member("tile");
-  const Json* default_tile = reader.Member("default_tile");
-  if (!reader.ok() ||
-      !ClassFromJson(*shape_class, place + ".class", &entry->shape_class,
-                     why) ||
-      !TileFromJson(*tile, place + ".tile", &entry->tile, why) ||
-      !TileFromJson(*default_tile, place + ".default_tile",
-                    &entry->default_tile, why)) {
+  if (!argv->is_array() || argv->size() > 64) {
+    reader.Failed("argv", "expected at most 64 strings");
     return false;
   }
-  reader.Text("problem", &entry->problem);
-  reader.Text("target", &entry->target);
-  reader.Bool("adopted", &entry->adopted);
-  reader.Number("gain", &entry->gain);
-  reader.Number("gain_low", &entry->gain_low);
-  reader.Number("gain_high", &entry->gain_high);
-  reader.Integer("rounds", 0, 1 << 30, &entry->rounds);
-  reader.Number("default_us", &entry->default_us);
-  reader.Number("tuned_us", &entry->tuned_us);
-  reader.Number("pct_peak", &entry->pct_peak);
+  for (const Json& argument : *argv) {
+    if (!argument.is_string() ||
+        argument.get_ref<const std::string&>().size() > kMaxJsonLine) {
+      reader.Failed("argv", "expected strings");
+      return false;
+    }
+    run->argv.push_back(argument.get<std::string>());
+  }
+  JsonReader of_build(*build, place + ".build", why);
+  of_build.Line("lib_version", &run->library_version);
+  of_build.Line("git", &run->git);
+  of_build.Line("compiler", &run->compiler);
+  of_build.Line("build_type", &run->build_type);
+  of_build.Line("highway", &run->highway);
+  of_build.Line("tbb", &run->tbb);
+  if (!of_build.ok()) return false;
+  JsonReader of_peak(*peak, place + ".peak", why);
+  of_peak.Number("fma_gflops_1t", &run->fma_gflops_1t);
+  of_peak.Number("fma_gflops_all", &run->fma_gflops_all);
+  of_peak.Number("read_gbs_1t", &run->read_gbs_1t);
+  of_peak.Number("read_gbs_all", &run->read_gbs_all);
+  return of_peak.ok();
+}
+
+bool EntriesFromJson(const Json& json, Record* record, std::string* why) {
+  std::unordered_set<ShapeClass, ShapeClassHash> seen;
+  size_t skipped = 0;
+  std::string first_note;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const std::string place = "entries[" + std::to_string(i) + "]";
+    RecordEntry entry;
+    std::string note;
+    if (!EntryFromJson(json[i], place, &entry, &note, why)) return false;
+    if (!seen.insert(entry.shape_class).second) {
+      *why = place + ": the class " + ToString(entry.shape_class) +
+             " is there already";
+      return false;
+    }
+    if (note.empty()) {
+      record->entries.push_back(std::move(entry));
+    } else if (++skipped == 1) {
+      first_note = place + ": " + note;
+    }
+  }
+  if (skipped != 0) {
+    record->notes.push_back(std::to_string(skipped) + " of " +
+                            std::to_string(json.size()) +
+                            " entries skipped: " + first_note);
+  }
+  return true;
+}
+
+bool Intact(const Json& json, std::string* why) {
+  JsonReader top(json, "record", why);
+  const Json* integrity = top.Member("integrity");
+  if (!top.ok()) return false;
+  JsonReader reader(*integrity, "integrity", why);
+  std::string algo, value;
+  reader.Text("algo", &algo);
+  reader.Text("value", &value);
+  if (!reader.ok()) return false;
+  if (algo != "fnv1a64") {
+    reader.Failed("algo", "expected \"fnv1a64\"");
+  } else if (value != IntegrityOf(json)) {
+    *why =
+        "integrity: the hash does not match, so the file is damaged or was "
+        "edited by hand";
+    return false;
+  }
   return reader.ok();
 }
+
+bool RecordFromJson(const Json& json, Record* record, std::string* why) {
+  JsonReader reader(json, "record", why);
+  std::string schema;
+  reader.Text("schema", &schema);
+  if (reader.ok() && schema != "heed-tuning") {
+    reader.Failed("schema", "expected \"heed-tuning\"");
+  }
+  reader.Integer("schema_version", 1, INT32_MAX, &record->schema_version);
+  if (!reader.ok()) return false;
+  if (record->schema_version == 1) return RecordFromSchema1(json, record, why);
+  int min_reader = 0;
+  reader.Integer("min_reader", 1, INT32_MAX, &min_reader);
+  if (reader.ok() && min_reader > kRecordSchema) {
+    *why = "record schema " + std::to_string(record->schema_version) +
+           " is newer than this library understands (" +
+           std::to_string(kRecordSchema) + "); upgrade the library or re-tune";
+    return false;
+  }
+  if (!reader.ok() || !Intact(json, why)) return false;
+  reader.Integer("kernel_abi", 0, INT32_MAX, &record->kernel_abi);
+  const Json* machine = reader.Member("machine");
+  const Json* runs = reader.Member("runs");
+  const Json* entries = reader.Member("entries");
+  if (!reader.ok() || !MachineFromJson(*machine, record, why)) return false;
+  if (!runs->is_array() || runs->size() > kMaxRecordRuns) {
+    reader.Failed("runs", "expected an array of at most " +
+                              std::to_string(kMaxRecordRuns));
+    return false;
+  }
+  record->runs.resize(runs->size());
+  for (size_t i = 0; i < runs->size(); ++i) {
+    if (!RunFromJson((*runs)[i], "runs[" + std::to_string(i) + "]",
+                     &record->runs[i], why)) {
+      return false;
+    }
+  }
+  if (!entries->is_array() || entries->size() > kMaxRecordEntries) {
+    reader.Failed("entries", "expected an array of at most " +
+                                 std::to_string(kMaxRecordEntries));
+    return false;
+  }
+  const auto retired = json.find("retired");
+  if (retired != json.end() && retired->is_array() && !retired->empty()) {
+    record->retired = (*retired)[0].dump();
+  }
+  return EntriesFromJson(*entries, record, why);
+}
+
+}  // namespace
 
 bool MachineFromJson(const Json& json, Record* record, std::string* why) {
   Machine& machine = record->machine;
   JsonReader reader(json, "machine", why);
-  reader.Text("key", &record->machine_key);
-  reader.Text("vendor", &machine.vendor);
+  reader.Line("key", &record->machine_key);
+  reader.Line("vendor", &machine.vendor);
   reader.Integer("family", 0, INT32_MAX, &machine.family);
   reader.Integer("model", 0, INT32_MAX, &machine.model);
   reader.Integer("stepping", 0, INT32_MAX, &machine.stepping);
-  reader.Text("brand", &machine.brand);
-  reader.Text("cache_source", &machine.cache_source);
+  reader.Line("brand", &machine.brand);
+  reader.Line("cache_source", &machine.cache_source);
   reader.Integer("cores", 1, 1 << 20, &machine.cores);
   reader.Integer("threads", 1, 1 << 20, &machine.threads);
   const Json* targets = reader.Member("targets");
@@ -188,95 +226,9 @@ bool MachineFromJson(const Json& json, Record* record, std::string* why) {
          CacheFromJson(*l3, "machine.l3", &machine.l3, why);
 }
 
-bool RecordFromJson(const Json& json, Record* record, std::string* why) {
-  JsonReader reader(json, "record", why);
-  std::string schema;
-  int version = 0;
-  reader.Text("schema", &schema);
-  if (reader.ok() && schema != "heed-tuning") {
-    reader.Failed("schema", "expected \"heed-tuning\"");
-  }
-  reader.Integer("schema_version", 1, INT32_MAX, &version);
-  if (reader.ok() && version > kRecordSchema) {
-    reader.Failed("schema_version",
-                  std::to_string(version) +
-                      " is newer than this library understands (" +
-                      std::to_string(kRecordSchema) + ")");
-  }
-  reader.Integer("kernel_abi", 0, INT32_MAX, &record->kernel_abi);
-  const Json* machine = reader.Member("machine");
-  const Json* made_by = reader.Member("made_by");
-  const Json* entries = reader.Member("entries");
-  if (!reader.ok() || !MachineFromJson(*machine, record, why)) return false;
-
-  JsonReader provenance(*made_by, "made_by", why);
-  provenance.Text("library_version", &record->library_version);
-  provenance.Text("compiler", &record->compiler);
-  provenance.Text("highway", &record->highway);
-  provenance.Text("created", &record->created);
-  provenance.Text("command", &record->command);
-  provenance.Number("fma_gflops_1t", &record->fma_gflops_1t);
-  provenance.Number("fma_gflops_all", &record->fma_gflops_all);
-  provenance.Number("read_gbs_1t", &record->read_gbs_1t);
-  provenance.Number("read_gbs_all", &record->read_gbs_all);
-  if (!provenance.ok()) return false;
-
-  if (!entries->is_array() || entries->size() > kMaxEntries) {
-    reader.Failed("entries", "expected an array of at most " +
-                                 std::to_string(kMaxEntries));
-    return false;
-  }
-  record->entries.resize(entries->size());
-  for (size_t i = 0; i < entries->size(); ++i) {
-    if (!EntryFromJson((*entries)[i], "entries[" + std::to_string(i) + "]",
-                       &record->entries[i], why)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-}  // namespace
-
-std::string ToJson(const Record& record) {
-  const Machine& machine = record.machine;
-  Json json;
-  json["schema"] = "heed-tuning";
-  json["schema_version"] = kRecordSchema;
-  json["kernel_abi"] = record.kernel_abi;
-  json["machine"] = {{"key", record.machine_key},
-                     {"vendor", machine.vendor},
-                     {"family", machine.family},
-                     {"model", machine.model},
-                     {"stepping", machine.stepping},
-                     {"brand", machine.brand},
-                     {"targets", machine.targets},
-                     {"l1d", CacheToJson(machine.l1d)},
-                     {"l2", CacheToJson(machine.l2)},
-                     {"l3", CacheToJson(machine.l3)},
-                     {"cache_source", machine.cache_source},
-                     {"cores", machine.cores},
-                     {"threads", machine.threads}};
-  json["made_by"] = {{"library_version", record.library_version},
-                     {"compiler", record.compiler},
-                     {"highway", record.highway},
-                     {"created", record.created},
-                     {"command", record.command},
-                     {"fma_gflops_1t", record.fma_gflops_1t},
-                     {"fma_gflops_all", record.fma_gflops_all},
-                     {"read_gbs_1t", record.read_gbs_1t},
-                     {"read_gbs_all", record.read_gbs_all}};
-  json["entries"] = Json::array();
-  for (const RecordEntry& entry : record.entries) {
-    json["entries"].push_back(EntryToJson(entry));
-  }
-  // Bytes that are not UTF-8 (a command line) are replaced, not thrown at.
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 bool FromJson(const std::string& text, Record* record, std::string* why) {
   *record = Record{};
-  if (text.size() > kMaxBytes) {
+  if (text.size() > kMaxRecordBytes) {
     *why = "larger than 4 MiB";
     return false;
   }
@@ -284,12 +236,16 @@ bool FromJson(const std::string& text, Record* record, std::string* why) {
     *why = "nested deeper than " + std::to_string(kMaxDepth);
     return false;
   }
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) {
+  try {
+    return RecordFromJson(Json::parse(text), record, why);
+  } catch (const Json::parse_error& error) {
+    const bool cut = error.byte >= text.size();
+    *why = (cut ? "truncated JSON at byte " : "not valid JSON at byte ") +
+           std::to_string(std::min(error.byte, text.size()));
+  } catch (const Json::exception&) {
     *why = "not valid JSON";
-    return false;
   }
-  return RecordFromJson(json, record, why);
+  return false;
 }
 
 }  // namespace heed

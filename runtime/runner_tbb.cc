@@ -56,4 +56,9 @@ int ArenaConcurrency() {
   return tbb::this_task_arena::max_concurrency();
 }
 
+std::string TbbVersion() {
+  return std::to_string(TBB_VERSION_MAJOR) + "." +
+         std::to_string(TBB_VERSION_MINOR);
+}
+
 }  // namespace heed

@@ -3,6 +3,7 @@
 #define HEED_RUNTIME_RUNNER_TBB_H_
 
 #include <limits>
+#include <string>
 
 #include "runtime/include/heed.h"
 
@@ -17,6 +18,9 @@ heed_runner TbbRunner();
 // child.
 int ArenaConcurrency();
 constexpr int kNoArena = std::numeric_limits<int>::max();
+
+// Of the oneTBB that heed was compiled with, e.g. "2021.8".
+std::string TbbVersion();
 
 }  // namespace heed
 

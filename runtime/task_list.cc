@@ -47,7 +47,8 @@ void CutDecodes(const heed_plan& plan, const heed_call& call, double total,
                 ListedTask* tasks, TaskList* list) {
   const auto heads = static_cast<size_t>(plan.problem.heads_kv);
   const double share =
-      total / static_cast<double>(kTasksPerWorker * plan.workers);
+      total /
+      static_cast<double>(plan.choice.cut.tasks_per_worker * plan.workers);
   const size_t whole = list->count;
   for (size_t i = 0; i < whole; ++i) {
     ListedTask& task = tasks[i];
@@ -77,7 +78,7 @@ void CutDecodes(const heed_plan& plan, const heed_call& call, double total,
 SequenceCut CutSequence(const heed_plan& plan, const Sequence& sequence) {
   SequenceCut cut;
   cut.rows = static_cast<size_t>(sequence.len_q) * plan.group;
-  cut.decodes = cut.rows <= kDecodeRows;
+  cut.decodes = cut.rows <= plan.choice.cut.decode_rows;
   cut.row_block = cut.rows;
   cut.blocks = cut.rows != 0;
   if (cut.decodes) return cut;
@@ -114,7 +115,8 @@ size_t TaskListRoom(const heed_plan& plan) {
   const auto batch = static_cast<size_t>(plan.problem.batch);
   // Parts beyond a head's first: ListTasks() makes one for each whole share of
   // the work that a head is.
-  const size_t shares = plan.parts > 1 ? kTasksPerWorker * plan.workers : 0;
+  const size_t shares =
+      plan.parts > 1 ? plan.choice.cut.tasks_per_worker * plan.workers : 0;
   return batch * std::max<size_t>(plan.row_blocks, 1) + shares;
 }
 

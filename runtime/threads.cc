@@ -114,10 +114,12 @@ double CgroupQuota(const std::string& proc_cgroup, const std::string& mount) {
 }
 
 int EffectiveThreads() {
-  // The quota is asked once: it takes a few file reads and hardly ever changes.
-  static const int quota = QuotaThreads();
-  int threads = std::max(1, AffinityCount());
-  if (quota > 0) threads = std::min(threads, quota);
+  // Asked once: plans are made without a system call.
+  static const int threads = [] {
+    const int affinity = std::max(1, AffinityCount());
+    const int quota = QuotaThreads();
+    return quota > 0 ? std::min(affinity, quota) : affinity;
+  }();
   return threads;
 }
 

@@ -1,121 +1,97 @@
-// ChooseTile(): a measured tile where there is one, else the model's.
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
+#include "runtime/tile_choice.h"
+
 #include <cstring>
 
-#include "runtime/record_files.h"
 #include "runtime/tile_model.h"
 
 namespace heed {
 namespace {
 
-struct Match {
-  const RecordEntry* entry = nullptr;
-  const FoundRecord* found = nullptr;
-  bool same_threads = false;
-};
-
-// The entry of the nearest thread count; the wanted one first.
-const RecordEntry* FindForAnyThreads(const Record& record,
-                                     const ShapeClass& wanted,
-                                     const std::string& target) {
-  const RecordEntry* best = nullptr;
-  for (const RecordEntry& entry : record.entries) {
-    const int threads = entry.shape_class.threads;
-    if (best != nullptr &&
-        std::abs(threads - wanted.threads) >=
-            std::abs(best->shape_class.threads - wanted.threads)) {
-      continue;
-    }
-    ShapeClass other = wanted;
-    other.threads = threads;
-    if (const RecordEntry* match = Find(record, other, target)) best = match;
+// The entry's configuration for this problem; false if it cannot be run here.
+bool TakeEntry(const Hit& hit, const heed_problem& problem,
+               const Kernels& kernels, const Machine& machine, int threads,
+               TileChoice* choice) {
+  const RecordEntry& entry = *hit.entry;
+  const bool used = entry.decision != Decision::kQuarantined;
+  if ((used ? entry.target : entry.default_target) != kernels.target) {
+    choice->why = "the entry is for another SIMD target";
+    return false;
   }
-  return best;
-}
-
-// Records stand best first. An entry for our number of threads in any of them
-// comes before one for another number: the row block depends on it.
-Match FindEntry(const RecordSet& records, const ShapeClass& wanted,
-                const std::string& target) {
-  for (const FoundRecord& found : records.records) {
-    if (const RecordEntry* entry = Find(found.record, wanted, target)) {
-      return {entry, &found, true};
-    }
+  choice->tier = hit.tier;
+  if (hit.tier == Tier::kIsa) return true;  // the target was all
+  const Config& config = used ? entry.config : entry.default_config;
+  Tile tile = RoundTile(config.tile, problem, kernels);
+  Cut cut = config.cut;
+  if (entry.shape_class.threads != threads) {
+    tile = ShareAmongThreads(tile, problem, kernels, threads);
+    cut.tasks_per_worker = kTasksPerWorker;
   }
-  for (const FoundRecord& found : records.records) {
-    if (const RecordEntry* entry =
-            FindForAnyThreads(found.record, wanted, target)) {
-      return {entry, &found, false};
-    }
+  if (!FitsCaches(tile, problem, kernels, machine)) {
+    choice->why = "the entry's tile leaves the caches of this machine";
+    choice->tier = Tier::kAnalytical;
+    return false;
   }
-  return {};
-}
-
-TileChoice FromModel(const RecordSet& records, const heed_problem& problem,
-                     const Kernels& kernels, const Machine& machine,
-                     int threads) {
-  TileChoice choice;
-  choice.tile = ModelTile(problem, kernels, machine, threads);
-  choice.tier = Tier::kModel;
-  choice.reason = "no entry for " + ToString(ClassOf(problem, threads)) +
-                  " on " + kernels.target;
-  if (!records.misses.empty()) choice.reason += "; " + records.misses;
-  return choice;
-}
-
-TileChoice FromEntry(const Match& match, const heed_problem& problem,
-                     const Kernels& kernels, int threads) {
-  TileChoice choice;
-  choice.tile = RoundTile(match.entry->tile, problem, kernels);
-  const bool exact = match.found->same_machine && match.same_threads;
-  choice.tier = exact ? Tier::kExact : Tier::kUarch;
-  if (!match.same_threads) {
-    choice.tile = ShareAmongThreads(choice.tile, problem, kernels, threads);
-  }
-  choice.reason =
-      ToString(match.entry->shape_class) + " of " + match.found->path;
-  return choice;
-}
-
-void Report(const heed_problem& problem, const TileChoice& choice) {
-  const char* verbose = std::getenv("HEED_TUNE_VERBOSE");
-  if (verbose == nullptr || std::strcmp(verbose, "1") != 0) return;
-  char text[256];
-  heed_problem_print(&problem, text, sizeof text);
-  std::fprintf(stderr, "heed: %s tile=%s tier=%s (%s)\n", text,
-               ToString(choice.tile).c_str(), TierName(choice.tier),
-               choice.reason.c_str());
+  choice->tile = tile;
+  choice->cut = cut;
+  return true;
 }
 
 }  // namespace
 
-const char* TierName(Tier tier) {
-  switch (tier) {
-    case Tier::kPinned:
-      return "pinned";
-    case Tier::kExact:
-      return "exact";
-    case Tier::kUarch:
-      return "uarch";
-    case Tier::kModel:
-      return "model";
+const Hit* FindHit(const RecordSet& records, const heed_problem& problem,
+                   int threads) {
+  return records.index.Find(ClassOf(problem, threads));
+}
+
+TileChoice ChooseTile(const RecordSet& records, const Hit* hit,
+                      const heed_problem& problem, const Kernels& kernels,
+                      const Machine& machine, int threads) {
+  TileChoice choice;
+  choice.records = &records;
+  choice.shape_class = ClassOf(problem, threads);
+  choice.tile = ModelTile(problem, kernels, machine, threads);
+  if (hit != nullptr &&
+      TakeEntry(*hit, problem, kernels, machine, threads, &choice)) {
+    choice.hit = hit;
   }
-  return "unknown";
+  return choice;
 }
 
 TileChoice ChooseTile(const RecordSet& records, const heed_problem& problem,
                       const Kernels& kernels, const Machine& machine,
                       int threads) {
-  const Match match =
-      FindEntry(records, ClassOf(problem, threads), kernels.target);
-  const TileChoice choice =
-      match.entry == nullptr
-          ? FromModel(records, problem, kernels, machine, threads)
-          : FromEntry(match, problem, kernels, threads);
-  Report(problem, choice);
-  return choice;
+  return ChooseTile(records, FindHit(records, problem, threads), problem,
+                    kernels, machine, threads);
+}
+
+std::string EntryOf(const TileChoice& choice) {
+  if (choice.hit == nullptr) return "";
+  return ToString(choice.hit->entry->shape_class) + " of " +
+         choice.hit->found->path;
+}
+
+std::string ReasonOf(const TileChoice& choice) {
+  if (choice.hit != nullptr) {
+    const RecordEntry& entry = *choice.hit->entry;
+    std::string text =
+        std::string(DecisionName(entry.decision)) + " " + EntryOf(choice);
+    if (choice.tier == Tier::kUarch) {
+      text += ", measured on " +
+              (choice.hit->found->tier == Tier::kExact
+                   ? std::to_string(entry.shape_class.threads) + " threads"
+                   : choice.hit->found->record.machine_key);
+    }
+    if (choice.tier == Tier::kIsa) {
+      text += ", of which only the SIMD target is used here";
+    }
+    return text;
+  }
+  if (choice.records == nullptr) return choice.why;
+  if (choice.records->off) return "HEED_TUNE=off";
+  std::string text = "no entry for " + ToString(choice.shape_class);
+  if (choice.why[0] != 0) text = choice.why;
+  for (const std::string& note : choice.records->notes) text += "; " + note;
+  return text;
 }
 
 }  // namespace heed

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
+#include "runtime/config.h"
 #include "runtime/problem.h"
 
 namespace heed {
 namespace {
-
-// Tasks per thread that keep the wait for the last task short.
-constexpr size_t kTasksPerThread = 4;
 
 size_t RoundUp(size_t value, size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -94,11 +92,20 @@ bool FeasibleTile(const Tile& tile, const heed_problem& problem,
          !(tile.pack_v == Pack::kNone && MustPackV(problem, kernels));
 }
 
+bool FitsCaches(const Tile& tile, const heed_problem& problem,
+                const Kernels& kernels, const Machine& machine) {
+  const auto sharing =
+      static_cast<size_t>(std::max(machine.l3.cores_sharing, 1));
+  return kernels.scratch_bytes(tile, static_cast<size_t>(problem.dim_qk),
+                               static_cast<size_t>(problem.dim_v)) <=
+         machine.l2.bytes + machine.l3.bytes / sharing;
+}
+
 Tile ShareAmongThreads(const Tile& tile, const heed_problem& problem,
                        const Kernels& kernels, int threads) {
   Tile shared = tile;
   if (threads <= 1 || HasNoRows(problem)) return shared;
-  const size_t enough = kTasksPerThread * static_cast<size_t>(threads);
+  const size_t enough = kTasksPerWorker * static_cast<size_t>(threads);
   while (shared.row_block > kernels.row_multiple &&
          TaskCount(shared, problem) < enough) {
     // 3 multiples become 2, and 2 become 1: it always shrinks.

@@ -31,6 +31,11 @@ void AlignToMaskBlocks(const heed_problem& problem, const Kernels& kernels,
 bool FeasibleTile(const Tile& tile, const heed_problem& problem,
                   const Kernels& kernels);
 
+// A task's scratch fits the L2 and this thread's share of the L3: beyond that
+// no tile pays.
+bool FitsCaches(const Tile& tile, const heed_problem& problem,
+                const Kernels& kernels, const Machine& machine);
+
 // The nearest feasible tile: sizes rounded up to their multiples, cut to the
 // limits and to the rows and keys there are; packing switched on where needed.
 Tile RoundTile(const Tile& tile, const heed_problem& problem,

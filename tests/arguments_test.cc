@@ -322,7 +322,7 @@ TEST(OptionArguments, PinnedTilesAreCheckedFieldByField) {
   ExpectOptionsRefused(
       [](heed_options* o) {
         o->tuning = HEED_TUNING_PINNED;
-        o->tile.reserved[1] = 5;
+        o->tile.reserved[0] = 5;
       },
       {"reserved", "5", "expected"});
 }

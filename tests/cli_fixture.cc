@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -38,12 +39,38 @@ std::string CliFixture::Slurp(const std::string& name) const {
 
 CliFixture::Result CliFixture::Heed(const std::string& arguments,
                                     const std::string& environment) const {
-  const std::string command = "cd '" + folder_.string() + "' && " +
-                              environment + " '" + HEED_CLI_PATH + "' " +
-                              arguments + " >stdout.txt 2>stderr.txt";
+  // Locks of its own: tests that run at once must not wait for each other.
+  const std::string command = "cd '" + folder_.string() + "' && TMPDIR='" +
+                              folder_.string() + "' " + environment + " '" +
+                              HEED_CLI_PATH + "' " + arguments +
+                              " >stdout.txt 2>stderr.txt";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Slurp("stdout.txt"),
           Slurp("stderr.txt")};
+}
+
+pid_t CliFixture::Start(const std::vector<std::string>& arguments,
+                        const std::string& output) const {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  if (chdir(folder_.c_str()) != 0) _exit(99);
+  setenv("TMPDIR", folder_.c_str(), 1);
+  setenv("HEED_TUNE", "off", 1);
+  if (std::freopen(output.c_str(), "w", stdout) == nullptr) _exit(99);
+  dup2(STDOUT_FILENO, STDERR_FILENO);
+  std::vector<char*> argv = {const_cast<char*>(HEED_CLI_PATH)};
+  for (const std::string& argument : arguments) {
+    argv.push_back(const_cast<char*>(argument.c_str()));
+  }
+  argv.push_back(nullptr);
+  execv(HEED_CLI_PATH, argv.data());
+  _exit(99);
+}
+
+int CliFixture::Wait(pid_t child) {
+  int status = 0;
+  if (waitpid(child, &status, 0) != child) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 void CliFixture::ExpectFailure(const std::string& arguments, int code,

@@ -3,6 +3,7 @@
 #define HEED_TESTS_CLI_FIXTURE_H_
 
 #include <gtest/gtest.h>
+#include <sys/types.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -30,6 +31,12 @@ class CliFixture : public testing::Test {
 
   Result Heed(const std::string& arguments,
               const std::string& environment = "HEED_TUNE=off") const;
+
+  // The command in a process of its own, stdout and stderr in this file of the
+  // folder; and its exit code, or its signal below 0.
+  pid_t Start(const std::vector<std::string>& arguments,
+              const std::string& output = "output.txt") const;
+  static int Wait(pid_t child);
 
   // Exit code `code`, nothing on stdout, and one line on stderr with `says`.
   void ExpectFailure(const std::string& arguments, int code,

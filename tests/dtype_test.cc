@@ -21,8 +21,8 @@ namespace {
 // tile and per call, on one, two and seven threads.
 std::vector<Settings> EverySettings(bool fused_only = false) {
   std::vector<heed_tile> tiles = VariedTiles();
-  tiles.push_back({16, 96, 2, 3, 1, {}});
-  tiles.push_back({16, 48, 3, 2, 1, {}});
+  tiles.push_back({16, 96, 2, 3, 1, 0, 0, {}});
+  tiles.push_back({16, 48, 3, 2, 1, 0, 0, {}});
   std::vector<Settings> all;
   for (const std::string& target : TargetNames(fused_only)) {
     Settings settings;

@@ -372,8 +372,8 @@ Settings RandomSettings(uint64_t seed) {
   settings.threads = Pick<int>(&random, {1, 1, 2, 3, 7});
   if (OneIn(&random, 3)) return settings;
   std::vector<heed_tile> tiles = VariedTiles();
-  tiles.push_back({16, 96, 2, 3, 1, {}});
-  tiles.push_back({16, 48, 3, 2, 1, {}});
+  tiles.push_back({16, 96, 2, 3, 1, 0, 0, {}});
+  tiles.push_back({16, 48, 3, 2, 1, 0, 0, {}});
   settings.pinned = true;
   settings.tile = tiles[random.Below(static_cast<int64_t>(tiles.size()))];
   return settings;

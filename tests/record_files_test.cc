@@ -12,10 +12,12 @@
 #include <fstream>
 #include <string>
 
+#include "runtime/tile_choice.h"
 #include "runtime/tile_model.h"
 #include "tests/attention_case.h"
 #include "tests/input_families.h"
 #include "tests/record_samples.h"
+#include "tune/publish.h"
 
 namespace heed::test {
 namespace {
@@ -48,6 +50,15 @@ class RecordFiles : public ::testing::Test {
 
   std::string dir_;
 };
+
+std::string JoinNotes(const RecordSet& set) {
+  std::string all;
+  for (const std::string& note : set.notes) {
+    EXPECT_EQ(note.find('\n'), std::string::npos) << note;
+    all += note + "\n";
+  }
+  return all;
+}
 
 heed_problem SampleProblem() {
   return MakeProblem(1, 4, 4, 1024, 1024, 64, 64, HEED_CAUSAL_TOP_LEFT);
@@ -96,10 +107,10 @@ TEST_F(RecordFiles, WhatIsWrittenIsFoundForThisMachine) {
   ASSERT_TRUE(WriteRecordFile(dir_, SampleRecord(), &path, &why)) << why;
   EXPECT_EQ(path, RecordPath());
   const RecordSet set = Load();
-  ASSERT_EQ(set.records.size(), 1u) << set.misses;
-  EXPECT_TRUE(set.records[0].same_machine);
+  ASSERT_EQ(set.records.size(), 1u) << JoinNotes(set);
+  EXPECT_EQ(set.records[0].tier, Tier::kExact);
   const TileChoice choice = ChooseOn(set, 2);
-  EXPECT_EQ(choice.tier, Tier::kExact) << choice.reason;
+  EXPECT_EQ(choice.tier, Tier::kExact) << ReasonOf(choice);
   EXPECT_EQ(choice.tile.key_tile, 192u);
   EXPECT_NE(ChooseOn(set, 3).tier, Tier::kExact);
   ExpectRightBitsWith("HEED_TUNE_PATH", dir_);
@@ -110,12 +121,12 @@ TEST_F(RecordFiles, ASecondWriteMergesAndKeepsTheOldFileAside) {
   std::string path, why;
   ASSERT_TRUE(WriteRecordFile(dir_, record, &path, &why)) << why;
   record.entries.resize(1);
-  record.entries[0].tile.key_tile = 240;
+  record.entries[0].config.tile.key_tile = 240;
   ASSERT_TRUE(WriteRecordFile(dir_, record, &path, &why)) << why;
   Record back;
   ASSERT_TRUE(ReadRecordFile(path, &back, &why)) << why;
   EXPECT_EQ(back.entries.size(), 2u);
-  EXPECT_EQ(back.entries[0].tile.key_tile, 240u);
+  EXPECT_EQ(back.entries[0].config.tile.key_tile, 240u);
   EXPECT_TRUE(fs::exists(path + ".bak"));
   for (const auto& item :
        fs::directory_iterator(fs::path(path).parent_path())) {
@@ -132,8 +143,8 @@ TEST_F(RecordFiles, GarbageIsAMissWithAReason) {
     WriteText(text);
     const RecordSet set = Load();
     EXPECT_TRUE(set.records.empty());
-    EXPECT_FALSE(set.misses.empty());
-    EXPECT_EQ(ChooseOn(set, 2).tier, Tier::kModel);
+    EXPECT_NE(JoinNotes(set).find("ignored"), std::string::npos);
+    EXPECT_EQ(ChooseOn(set, 2).tier, Tier::kAnalytical);
     ExpectRightBitsWith("HEED_TUNE_PATH", dir_);
   }
 }
@@ -141,7 +152,7 @@ TEST_F(RecordFiles, GarbageIsAMissWithAReason) {
 TEST_F(RecordFiles, AFolderInPlaceOfTheFileIsAMiss) {
   fs::create_directories(RecordPath());
   EXPECT_TRUE(Load().records.empty());
-  EXPECT_FALSE(Load().misses.empty());
+  EXPECT_NE(JoinNotes(Load()).find("ignored"), std::string::npos);
   ExpectRightBitsWith("HEED_TUNE_PATH", dir_);
 }
 
@@ -156,11 +167,12 @@ TEST_F(RecordFiles, AFifoInPlaceOfTheFileIsAMissAndDoesNotBlock) {
 TEST_F(RecordFiles, AnotherMachinesRecordIsNotTaken) {
   Record record = SampleRecord();
   record.machine.vendor = "SomebodyElse";
+  record.machine.targets = {"ANOTHER"};
   record.machine_key = MachineKey(record.machine);
   std::string path, why;
   ASSERT_TRUE(WriteRecordFile(dir_, record, &path, &why)) << why;
   EXPECT_TRUE(Load().records.empty());
-  EXPECT_EQ(ChooseOn(Load(), 2).tier, Tier::kModel);
+  EXPECT_EQ(ChooseOn(Load(), 2).tier, Tier::kAnalytical);
 }
 
 TEST_F(RecordFiles, TheSameCoreInAnotherMachineIsTakenAsSuch) {
@@ -171,8 +183,8 @@ TEST_F(RecordFiles, TheSameCoreInAnotherMachineIsTakenAsSuch) {
   std::string path, why;
   ASSERT_TRUE(WriteRecordFile(dir_, record, &path, &why)) << why;
   const RecordSet set = Load();
-  ASSERT_EQ(set.records.size(), 1u) << set.misses;
-  EXPECT_FALSE(set.records[0].same_machine);
+  ASSERT_EQ(set.records.size(), 1u) << JoinNotes(set);
+  EXPECT_EQ(set.records[0].tier, Tier::kUarch);
   EXPECT_EQ(ChooseOn(set, 2).tier, Tier::kUarch);
 }
 
@@ -182,7 +194,9 @@ TEST_F(RecordFiles, ARecordOfOtherKernelsIsNotTaken) {
   std::string path, why;
   ASSERT_TRUE(WriteRecordFile(dir_, record, &path, &why)) << why;
   EXPECT_TRUE(Load().records.empty());
-  EXPECT_NE(Load().misses.find("ABI"), std::string::npos) << Load().misses;
+  EXPECT_NE(JoinNotes(Load()).find("kernel_abi 2, library has 1"),
+            std::string::npos)
+      << JoinNotes(Load());
 }
 
 TEST_F(RecordFiles, AFolderThatCannotBeWrittenIsAnErrorWithAReason) {

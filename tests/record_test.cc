@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "runtime/record_text.h"
 #include "runtime/tile_model.h"
 #include "tests/attention_case.h"
 #include "tests/record_samples.h"
@@ -25,14 +26,35 @@ bool Parses(const std::string& text) {
 // What a parsed record may hold, whoever wrote it.
 void ExpectHarmless(const Record& record, const std::string& where) {
   for (const RecordEntry& entry : record.entries) {
-    for (const Tile& tile : {entry.tile, entry.default_tile}) {
+    for (const Tile& tile : {entry.config.tile, entry.default_config.tile}) {
       EXPECT_GE(tile.row_block, 1u) << where;
       EXPECT_LE(tile.row_block, kMaxRowBlock) << where;
       EXPECT_GE(tile.key_tile, kStep) << where;
       EXPECT_LE(tile.key_tile, kMaxKeyTile) << where;
       EXPECT_EQ(tile.key_tile % kStep, 0u) << where;
     }
+    for (const Cut& cut : {entry.config.cut, entry.default_config.cut}) {
+      EXPECT_GE(cut.tasks_per_worker, 1u) << where;
+      EXPECT_LE(cut.tasks_per_worker, kMaxTasksPerWorker) << where;
+      EXPECT_LE(cut.decode_rows, kMaxDecodeRows) << where;
+    }
   }
+}
+
+// The text with its hash made right again: what somebody who means harm would
+// do.
+std::string Resealed(const std::string& text) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("integrity")) return text;
+  json["integrity"]["value"] = IntegrityOf(json);
+  return json.dump(1);
+}
+
+std::string WhyNot(const std::string& text) {
+  Record record;
+  std::string why;
+  EXPECT_FALSE(FromJson(text, &record, &why));
+  return why;
 }
 
 std::string Replaced(std::string text, const std::string& from,
@@ -52,9 +74,11 @@ TEST(Record, RoundTripsThroughText) {
   EXPECT_EQ(back.machine_key, record.machine_key);
   EXPECT_EQ(back.machine.targets, record.machine.targets);
   ASSERT_EQ(back.entries.size(), record.entries.size());
-  EXPECT_EQ(back.entries[1].tile, record.entries[1].tile);
+  EXPECT_EQ(back.entries[1].config, record.entries[1].config);
   EXPECT_EQ(back.entries[1].shape_class, record.entries[1].shape_class);
-  EXPECT_EQ(back.entries[1].gain, record.entries[1].gain);
+  EXPECT_EQ(back.entries[0].gain.median, record.entries[0].gain.median);
+  EXPECT_EQ(back.entries[0].guards.size(), 1u);
+  EXPECT_EQ(back.runs[0].argv, record.runs[0].argv);
 }
 
 TEST(Record, CutAnywhereIsRefused) {
@@ -79,27 +103,82 @@ TEST(Record, WithAnyByteFlippedIsRefusedOrHarmless) {
   }
 }
 
-TEST(Record, OfANewerSchemaIsRefused) {
+TEST(Record, AnyChangedByteThatCountsBreaksTheHash) {
   const std::string text = ToJson(SampleRecord());
-  EXPECT_FALSE(
-      Parses(Replaced(text, "\"schema_version\": 1", "\"schema_version\": 2")));
-  EXPECT_FALSE(Parses(Replaced(text, "heed-tuning", "heed-something")));
+  const std::string why = WhyNot(Replaced(text, "1.0625", "1.0725"));
+  EXPECT_EQ(why,
+            "integrity: the hash does not match, so the file is damaged or was "
+            "edited by hand");
+  // White space does not count.
+  EXPECT_TRUE(Parses(Json::parse(text).dump()));
+}
+
+TEST(Record, OfANewerSchemaIsRefusedIfItsWriterSaysSo) {
+  const std::string text = ToJson(SampleRecord());
+  EXPECT_TRUE(Parses(Resealed(
+      Replaced(text, "\"schema_version\": 2", "\"schema_version\": 3"))));
+  std::string newer =
+      Replaced(text, "\"schema_version\": 2", "\"schema_version\": 3");
+  newer = Replaced(newer, "\"min_reader\": 2", "\"min_reader\": 3");
+  EXPECT_EQ(WhyNot(Resealed(newer)),
+            "record schema 3 is newer than this library understands (2); "
+            "upgrade the library or re-tune");
+  EXPECT_FALSE(Parses(Resealed(Replaced(text, "heed-tuning", "heed-other"))));
+}
+
+TEST(Record, UnknownMembersAreIgnoredAndUnknownTunablesSkipTheEntry) {
+  Json json = Json::parse(ToJson(SampleRecord()));
+  json["flavour"] = "new";
+  json["entries"][0]["mood"] = 3;
+  Record record;
+  std::string why;
+  ASSERT_TRUE(FromJson(Resealed(json.dump()), &record, &why)) << why;
+  EXPECT_EQ(record.entries.size(), 2u);
+  json["entries"][0]["config"]["warp"] = 9;
+  ASSERT_TRUE(FromJson(Resealed(json.dump()), &record, &why)) << why;
+  EXPECT_EQ(record.entries.size(), 1u);
+  ASSERT_EQ(record.notes.size(), 1u);
+  EXPECT_EQ(record.notes[0],
+            "1 of 2 entries skipped: entries[0]: unknown tunable \"warp\"");
+}
+
+TEST(Record, TheSameClassTwiceIsRefused) {
+  Json json = Json::parse(ToJson(SampleRecord()));
+  json["entries"].push_back(json["entries"][0]);
+  EXPECT_EQ(WhyNot(Resealed(json.dump())),
+            "entries[2]: the class f32_d64_dv64_causal_g1_q1024_k1024_many_t2 "
+            "is there already");
 }
 
 TEST(Record, WithATileOutOfRangeIsRefused) {
   const std::string text = ToJson(SampleRecord());
   for (const char* value : {"-1", "0", "99999999", "1.5", "\"96\"", "null",
-                            "1e99", "18446744073709551616"}) {
-    EXPECT_FALSE(Parses(Replaced(text, "\"row_block\": 96",
-                                 std::string("\"row_block\": ") + value)))
+                            "1e9", "18446744073709551616"}) {
+    EXPECT_FALSE(Parses(Resealed(Replaced(
+        text, "\"row_block\": 96", std::string("\"row_block\": ") + value))))
         << value;
-    EXPECT_FALSE(Parses(Replaced(text, "\"key_tile\": 192",
-                                 std::string("\"key_tile\": ") + value)))
+    EXPECT_FALSE(Parses(Resealed(Replaced(
+        text, "\"key_tile\": 192", std::string("\"key_tile\": ") + value))))
+        << value;
+    EXPECT_FALSE(Parses(
+        Resealed(Replaced(text, "\"tasks_per_worker\": 8",
+                          std::string("\"tasks_per_worker\": ") + value))))
         << value;
   }
-  EXPECT_FALSE(
-      Parses(Replaced(text, "\"key_tile\": 192", "\"key_tile\": 100")));
-  EXPECT_FALSE(Parses(Replaced(text, "\"f32\"", "\"f31\"")));
+  EXPECT_EQ(WhyNot(Resealed(
+                Replaced(text, "\"key_tile\": 192", "\"key_tile\": 100"))),
+            "entries[0].config.key_tile: expected a multiple of 48");
+  EXPECT_FALSE(Parses(Resealed(Replaced(text, "\"f32\"", "\"f31\""))));
+  EXPECT_FALSE(Parses(Resealed(
+      Replaced(text, "\"decision\": \"adopted\"", "\"decision\": \"yes\""))));
+  EXPECT_FALSE(Parses(
+      Resealed(Replaced(text, "\"median\": 1.0625", "\"median\": 9.5"))));
+}
+
+TEST(Record, SaysWhereATextIsCut) {
+  const std::string text = ToJson(SampleRecord());
+  EXPECT_EQ(WhyNot(text.substr(0, 100)), "truncated JSON at byte 100");
+  EXPECT_EQ(WhyNot("{\"schema\" 3}").rfind("not valid JSON at byte", 0), 0u);
 }
 
 TEST(Record, GarbageIsRefused) {
@@ -111,26 +190,6 @@ TEST(Record, GarbageIsRefused) {
         std::string("{\"schema\": \"heed-tuning\"}")}) {
     EXPECT_FALSE(Parses(text)) << text.substr(0, 40);
   }
-}
-
-TEST(Record, FindsTheSameClassOrTheNearestLengthsWithinAFactorOfTwo) {
-  const Record record = SampleRecord();
-  const heed_problem exact =
-      MakeProblem(1, 4, 4, 1000, 1000, 64, 64, HEED_CAUSAL_TOP_LEFT);
-  const std::string target = record.entries[0].target;
-  EXPECT_EQ(Find(record, ClassOf(exact, 2), target), &record.entries[0]);
-  heed_problem longer = exact;
-  longer.len_k = 1500;
-  EXPECT_EQ(Find(record, ClassOf(longer, 2), target), &record.entries[0]);
-  longer.len_k = 5000;
-  EXPECT_EQ(Find(record, ClassOf(longer, 2), target), nullptr);
-  EXPECT_EQ(Find(record, ClassOf(exact, 2), "OTHER"), nullptr);
-  heed_problem wider = exact;
-  wider.dim_qk = 65;
-  EXPECT_EQ(Find(record, ClassOf(wider, 2), target), nullptr);
-  wider = exact;
-  wider.causal = HEED_CAUSAL_NONE;
-  EXPECT_EQ(Find(record, ClassOf(wider, 2), target), nullptr);
 }
 
 TEST(Record, ClassesCoverEveryLengthWithoutOverflow) {

@@ -66,8 +66,10 @@ TEST_F(CliTest, HelpAndVersion) {
   const Result tune = Heed("tune --help");
   EXPECT_EQ(tune.code, 0);
   for (const char* word :
-       {"--budget", "--shapes", "--threads", "--output", "--effort", "--seed",
-        "--min-gain", "--dry-run", "--json", "--no-progress"}) {
+       {"--budget", "--shapes",   "--threads", "--output", "--effort",
+        "--seed",   "--min-gain", "--dry-run", "--json",   "--no-progress",
+        "--resume", "--no-wait",  "--force",   "verify",   "show",
+        "compare",  "doctor",     "install",   "merge",    "report"}) {
     EXPECT_NE(tune.out.find(word), std::string::npos) << word;
   }
 }
@@ -102,7 +104,7 @@ TEST_F(CliTest, InfoListsEveryShape) {
   EXPECT_EQ(info["threads"], 1);
   EXPECT_FALSE(info["targets"].empty());
   EXPECT_GE(info["shapes"].size(), 11u);
-  EXPECT_EQ(info["shapes"][0]["tier"], "model");
+  EXPECT_EQ(info["shapes"][0]["tier"], "analytical");
 }
 
 TEST_F(CliTest, RunComputesAttention) {
@@ -244,7 +246,7 @@ TEST_F(CliTest, TuneWritesARecordThatInfoFinds) {
                                            "b1_hq2_hkv2_q64_k64_d16_f16",
                                            "b1_hq2_hkv2_q64_k64_d16_bf16"};
   const Result tune =
-      Heed("tune --budget 30s --effort quick --json --shapes " + shapes[0] +
+      Heed("tune --budget 120s --effort quick --json --shapes " + shapes[0] +
            "," + shapes[1] + "," + shapes[2] + " --output records");
   ASSERT_EQ(tune.code, 0) << tune.err;
   const Json report = Json::parse(tune.out);
@@ -260,18 +262,23 @@ TEST_F(CliTest, TuneWritesARecordThatInfoFinds) {
   const Json records = Json::parse(info.out)["records"];
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["same_machine"], true);
-  // Nothing but the record, its lock and its predecessor lies there.
+  // Nothing lies there but the record, its lock and its predecessor, the
+  // journal and its summary.
   for (const auto& file :
        fs::recursive_directory_iterator(folder_ / "records")) {
     if (file.is_directory()) continue;
-    EXPECT_EQ(file.path().filename().string().rfind("record.json", 0), 0u)
-        << file.path();
+    const std::string name = file.path().filename().string();
+    EXPECT_TRUE(name == "record.json" || name == "record.json.lock" ||
+                name == "record.json.bak" || name == "summary.md" ||
+                name.rfind("journal-", 0) == 0)
+        << name;
   }
 }
 
 TEST_F(CliTest, TuneFailsAtOnceIfItCannotWrite) {
   std::ofstream(Path("file")) << "not a folder";
-  ExpectFailure("tune --shapes gpt2_short --output file", 1, "file");
+  ExpectFailure("tune --shapes gpt2_short --output file", 73,
+                "cannot write file (Not a directory). Use --output DIR");
 }
 
 TEST_F(CliTest, TuneRefusesToReplaceARecordItCannotRead) {
@@ -280,8 +287,8 @@ TEST_F(CliTest, TuneRefusesToReplaceARecordItCannotRead) {
       folder_ / "records" / std::string(info["machine_key"]);
   fs::create_directories(folder);
   std::ofstream(folder / "record.json") << "{\"schema\": ";
-  ExpectFailure("tune --shapes gpt2_short --output records", 1,
-                "move the file away");
+  ExpectFailure("tune --shapes gpt2_short --output records", 65,
+                "truncated JSON at byte 11; `heed tune doctor --fix`");
   EXPECT_EQ(Slurp(folder / "record.json"), "{\"schema\": ");
 }
 

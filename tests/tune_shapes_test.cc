@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/tile_text.h"
 #include "tune/budget.h"
 #include "tune/shapes.h"
-#include "tune/tile_option.h"
 
 namespace heed {
 namespace {

@@ -7,6 +7,7 @@
 #include "runtime/problem.h"
 #include "tune/shapes.h"
 #include "tune/storage.h"
+#include "tune/weather.h"
 
 namespace heed {
 namespace {
@@ -60,16 +61,6 @@ size_t TensorBytes(int64_t batch, int64_t heads, int64_t len, int64_t dim,
 }
 
 }  // namespace
-
-heed_tile PublicTile(const Tile& tile) {
-  heed_tile result = {};
-  result.row_block = static_cast<int32_t>(tile.row_block);
-  result.key_tile = static_cast<int32_t>(tile.key_tile);
-  result.pack_k = static_cast<int32_t>(tile.pack_k) + 1;
-  result.pack_v = static_cast<int32_t>(tile.pack_v) + 1;
-  result.prefetch = tile.prefetch ? 2 : 1;
-  return result;
-}
 
 void AttentionTensors::Free::operator()(char* p) const { std::free(p); }
 
@@ -156,13 +147,18 @@ heed_status AttentionWork::Run(size_t candidate, int result_set) {
   return heed_plan_run(plans_[candidate].get(), &call);
 }
 
-bool AttentionWork::Add(const Tile& tile, std::string* why) {
+bool AttentionWork::AddAgain(std::string* why) {
+  const Candidate again = candidates_.back();
+  return Add(again, why);
+}
+
+bool AttentionWork::Add(const Candidate& added, std::string* why) {
   heed_options options;
   heed_options_init(&options);
   options.threads = options_.threads;
-  options.target = options_.target.c_str();
+  options.target = added.target.c_str();
   options.tuning = HEED_TUNING_PINNED;
-  options.tile = PublicTile(tile);
+  options.tile = PublicTile(added.config);
   heed_plan* plan = nullptr;
   if (heed_plan_create(&problem_, &options, &plan) != HEED_OK) {
     *why = heed_last_error();
@@ -174,6 +170,7 @@ bool AttentionWork::Add(const Tile& tile, std::string* why) {
     workspace_.reset(std::aligned_alloc(64, bytes));
     workspace_bytes_ = workspace_ == nullptr ? 0 : bytes;
     if (workspace_ == nullptr) {
+      plans_.pop_back();
       *why = "no memory for a workspace of " + std::to_string(bytes) + " bytes";
       return false;
     }
@@ -182,6 +179,7 @@ bool AttentionWork::Add(const Tile& tile, std::string* why) {
   const int result_set = candidate == 0 ? 0 : 1;
   if (Run(candidate, result_set) != HEED_OK) {
     *why = heed_last_error();
+    plans_.pop_back();
     return false;
   }
   const size_t rows =
@@ -192,23 +190,29 @@ bool AttentionWork::Add(const Tile& tile, std::string* why) {
           0 ||
       std::memcmp(tensors_->lse(0), tensors_->lse(result_set),
                   rows * sizeof(float)) != 0) {
+    plans_.pop_back();
     *why =
-        "its result differs from the default tile's, which is a fault of "
-        "heed: please report it";
+        "its result differs from the default's, which is a fault of heed: "
+        "please report it";
     return false;
   }
+  candidates_.push_back(added);
   return true;
 }
 
-double AttentionWork::Sample(size_t candidate, size_t iterations) {
+Timed AttentionWork::Sample(size_t candidate, size_t iterations) {
   if (options_.tick) options_.tick();
-  if (canary_ != nullptr) canary_seconds_.push_back(canary_->Sample());
+  Timed timed;
+  if (canary_ != nullptr) timed.canary = canary_->Sample();
   const double start = MonotonicSeconds();
   // Add() has run this very call, so it cannot fail.
   for (size_t i = 0; i < iterations; ++i) Run(candidate, 1);
-  return std::max(MonotonicSeconds() - start, 1e-9);
+  timed.seconds = MonotonicSeconds() - start;
+  return timed;
 }
 
 double AttentionWork::Now() { return MonotonicSeconds(); }
+
+Disturbance AttentionWork::Disturbed() { return ReadDisturbance(); }
 
 }  // namespace heed

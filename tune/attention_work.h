@@ -12,14 +12,12 @@
 
 #include "kernels/kernels.h"
 #include "runtime/include/heed.h"
+#include "tune/candidates.h"
 #include "tune/option_inputs.h"
 #include "tune/peaks.h"
-#include "tune/race.h"
+#include "tune/sampler.h"
 
 namespace heed {
-
-// `tile` as an option of the public interface.
-heed_tile PublicTile(const Tile& tile);
 
 // Dense tensors of a problem, inputs filled with numbers close to N(0, 1) that
 // depend on the seed only. Allocated once per shape; a problem with fewer heads
@@ -52,7 +50,6 @@ class AttentionTensors {
 
 struct WorkOptions {
   int threads = 1;
-  std::string target;
   std::function<void()> tick;  // called between samples; may be empty
 };
 
@@ -64,8 +61,8 @@ struct WorkOptions {
 heed_problem SliceOf(const heed_problem& problem, double flops_per_second,
                      double seconds, size_t min_rows);
 
-// Candidates of one problem, each a plan with its tile pinned; 0 is the first
-// one added.
+// Candidates of one problem, each a plan with its configuration pinned; 0 is
+// the first one added.
 class AttentionWork : public Sampler {
  public:
   AttentionWork(const heed_problem& problem, AttentionTensors* tensors,
@@ -74,15 +71,17 @@ class AttentionWork : public Sampler {
   AttentionWork(const AttentionWork&) = delete;
   AttentionWork& operator=(const AttentionWork&) = delete;
 
-  // Plans the tile, runs it once and compares: out and lse must have the bytes
-  // of candidate 0. On failure says why in one line.
-  bool Add(const Tile& tile, std::string* why);
+  // The gate: plans the candidate, runs it once and compares: out and lse must
+  // have the bytes of candidate 0. On failure says why in one line, and there
+  // is no such candidate.
+  bool Add(const Candidate& candidate, std::string* why);
+  // The last one added once more: its equal, for an A/A run.
+  bool AddAgain(std::string* why);
+  size_t count() const { return plans_.size(); }
 
-  double Sample(size_t candidate, size_t iterations) override;
+  Timed Sample(size_t candidate, size_t iterations) override;
   double Now() override;
-
-  // Seconds per element of the canary, beside each sample.
-  const std::vector<double>& canary_seconds() const { return canary_seconds_; }
+  Disturbance Disturbed() override;
 
  private:
   struct Destroy {
@@ -101,7 +100,7 @@ class AttentionWork : public Sampler {
   std::vector<std::unique_ptr<heed_plan, Destroy>> plans_;
   std::unique_ptr<void, FreeBytes> workspace_;
   size_t workspace_bytes_ = 0;
-  std::vector<double> canary_seconds_;
+  std::vector<Candidate> candidates_;
 };
 
 }  // namespace heed

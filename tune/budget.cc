@@ -34,7 +34,10 @@ std::string DurationText(double seconds) {
 
 const std::vector<Effort>& Efforts() {
   static const std::vector<Effort> efforts = {
-      {"quick", 8, 3, 40}, {"normal", 24, 5, 80}, {"thorough", 48, 8, 120}};
+      {"estimate", 1, 0, {}, "0s"},
+      {"quick", 8, 3, {40}, "50s"},
+      {"normal", 24, 5, {40, 80}, "120s"},
+      {"thorough", 48, 8, {40, 80, 120}, "30m"}};
   return efforts;
 }
 

@@ -17,13 +17,14 @@ std::string DurationText(double seconds);
 
 // How thorough a search is when time allows.
 struct Effort {
-  const char* name;
-  size_t candidates;
-  int search_rounds;
-  int confirm_rounds;
+  const char* name = "";
+  size_t candidates = 1;
+  int search_rounds = 0;
+  std::vector<int> looks;  // confirmation rounds after which intervals are read
+  const char* budget = "0s";  // unless the user says otherwise
 };
 
-// quick, normal, thorough.
+// estimate (the model alone, nothing is measured), quick, normal, thorough.
 const std::vector<Effort>& Efforts();
 
 // A class's share of `left` seconds, given what it and those after it would

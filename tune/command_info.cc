@@ -6,12 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "kernels/kernels.h"
 #include "runtime/machine.h"
-#include "runtime/problem.h"
+#include "runtime/plan.h"
 #include "runtime/record_files.h"
 #include "runtime/targets.h"
-#include "runtime/tile_model.h"
+#include "runtime/tile_choice.h"
 #include "tune/commands.h"
 #include "tune/shapes.h"
 
@@ -51,12 +50,14 @@ Json CacheJson(const Cache& cache) {
           {"cores_sharing", cache.cores_sharing}};
 }
 
-Json TileJson(const Tile& tile) {
-  return {{"row_block", tile.row_block},
-          {"key_tile", tile.key_tile},
-          {"pack_k", static_cast<int>(tile.pack_k)},
-          {"pack_v", static_cast<int>(tile.pack_v)},
-          {"prefetch", tile.prefetch}};
+Json ConfigJson(const Config& config) {
+  return {{"row_block", config.tile.row_block},
+          {"key_tile", config.tile.key_tile},
+          {"pack_k", static_cast<int>(config.tile.pack_k)},
+          {"pack_v", static_cast<int>(config.tile.pack_v)},
+          {"prefetch", config.tile.prefetch},
+          {"tasks_per_thread", config.cut.tasks_per_worker},
+          {"decode_rows", config.cut.decode_rows}};
 }
 
 void PrintJson(const Machine& machine, int threads, const RecordSet& records,
@@ -79,17 +80,20 @@ void PrintJson(const Machine& machine, int threads, const RecordSet& records,
                {"threads", threads}};
   json["records"] = Json::array();
   for (const FoundRecord& found : records.records) {
-    json["records"].push_back(
-        {{"path", found.path}, {"same_machine", found.same_machine}});
+    json["records"].push_back({{"path", found.path},
+                               {"tier", TierName(found.tier)},
+                               {"same_machine", found.tier == Tier::kExact},
+                               {"entries", found.record.entries.size()}});
   }
-  json["record_misses"] = records.misses;
+  json["record_notes"] = records.notes;
   json["shapes"] = Json::array();
   for (const InfoRow& row : rows) {
     json["shapes"].push_back({{"name", row.shape.name},
                               {"problem", row.shape.text},
                               {"tier", TierName(row.choice.tier)},
-                              {"tile", TileJson(row.choice.tile)},
-                              {"reason", row.choice.reason}});
+                              {"tile", ConfigJson(row.choice.config())},
+                              {"entry", EntryOf(row.choice)},
+                              {"reason", ReasonOf(row.choice)}});
   }
   // A brand string may hold bytes that are no UTF-8.
   fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
@@ -110,14 +114,21 @@ void PrintText(const Machine& machine, int threads, const RecordSet& records,
   fmt::print("machine key {}\n", MachineKey(machine));
   for (const FoundRecord& found : records.records) {
     fmt::print("record      {} ({})\n", found.path,
-               found.same_machine ? "this machine" : "a similar machine");
+               found.tier == Tier::kExact   ? "this machine"
+               : found.tier == Tier::kUarch ? "the same core elsewhere"
+                                            : "another core, same SIMD");
   }
   if (records.records.empty()) fmt::print("record      none\n");
-  if (!records.misses.empty()) fmt::print("note        {}\n", records.misses);
-  fmt::print("\n{:<22} {:<6} {:<26} {}\n", "shape", "tier", "tile", "problem");
+  for (const std::string& note : records.notes) {
+    fmt::print("note        {}\n", note);
+  }
+  fmt::print("\n{:<22} {:<10} {:<28} {:<44} {}\n", "shape", "tier", "tile",
+             "entry", "problem");
   for (const InfoRow& row : rows) {
-    fmt::print("{:<22} {:<6} {:<26} {}\n", row.shape.name,
-               TierName(row.choice.tier), ToString(row.choice.tile),
+    const Hit* hit = row.choice.hit;
+    fmt::print("{:<22} {:<10} {:<28} {:<44} {}\n", row.shape.name,
+               TierName(row.choice.tier), ToString(row.choice.config()),
+               hit == nullptr ? "-" : ToString(hit->entry->shape_class),
                row.shape.text);
   }
 }
@@ -131,13 +142,16 @@ int RunInfo(const InfoOptions& options) {
   if (!ParseShapeList("all", &shapes, &why)) return FailCommand("info", why);
   std::vector<InfoRow> rows;
   for (const NamedProblem& shape : shapes) {
-    Kernels kernels;
-    if (FindTarget(nullptr, KernelDType(shape.problem.dtype), &kernels) !=
-        HEED_OK) {
+    // A plan, so that what is shown is what would run.
+    heed_options heed;
+    heed_options_init(&heed);
+    heed.threads = threads;
+    heed_plan* plan = nullptr;
+    if (heed_plan_create(&shape.problem, &heed, &plan) != HEED_OK) {
       return FailCommand("info", heed_last_error());
     }
-    rows.push_back(
-        {shape, ChooseTile(records, shape.problem, kernels, machine, threads)});
+    rows.push_back({shape, plan->choice});
+    heed_plan_destroy(plan);
   }
   (options.json ? PrintJson : PrintText)(machine, threads, records, rows);
   return kDone;
@@ -150,8 +164,10 @@ void AddInfoCommand(CLI::App* app, Action* action) {
   CLI::App* info = app->add_subcommand(
       "info",
       "Print the CPU, its caches and SIMD targets, the threads heed would use, "
-      "and for each standard shape the tile and where it comes from: exact "
-      "(tuned on this machine), uarch (on a similar one), model (not tuned)");
+      "and for each standard shape the tile and which entry of which record it "
+      "comes from: exact (tuned on this machine), uarch (on the same core "
+      "elsewhere), isa (on "
+      "another core, for its SIMD target only), analytical (the model's)");
   info->add_flag("--json", options->json, "Print JSON");
   info->add_option("--threads", options->threads,
                    "Show the tiles for this many threads (default: what "

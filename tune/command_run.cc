@@ -7,12 +7,12 @@
 
 #include "runtime/include/heed.h"
 #include "runtime/problem.h"
+#include "runtime/tile_text.h"
 #include "tune/commands.h"
 #include "tune/run_check.h"
 #include "tune/run_inputs.h"
 #include "tune/run_options.h"
 #include "tune/run_outputs.h"
-#include "tune/tile_option.h"
 
 namespace heed {
 namespace {

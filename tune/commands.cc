@@ -6,9 +6,9 @@
 
 namespace heed {
 
-int FailCommand(const std::string& command, const std::string& why) {
+int FailCommand(const std::string& command, const std::string& why, int code) {
   fmt::print(stderr, "heed {}: {}\n", command, why);
-  return kFailed;
+  return code;
 }
 
 }  // namespace heed

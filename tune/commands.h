@@ -14,7 +14,8 @@ class App;
 namespace heed {
 
 // Exit codes.
-constexpr int kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130;
+constexpr int kDone = 0, kFailed = 1, kUsage = 2, kBadData = 65,
+              kCannotWrite = 73, kBusy = 75, kInterrupted = 130;
 
 using Action = std::function<int()>;
 
@@ -23,11 +24,18 @@ void AddHeadCommand(CLI::App* app, Action* action);
 void AddInfoCommand(CLI::App* app, Action* action);
 void AddInspectCommand(CLI::App* app, Action* action);
 void AddRunCommand(CLI::App* app, Action* action);
-void AddTuneCommand(CLI::App* app, const std::string& command_line,
-                    Action* action);
+// `heed tune` and its own subcommands.
+void AddTuneCommand(CLI::App* app, Action* action);
+void AddTuneFilesCommands(CLI::App* tune, Action* action);
+void AddTuneInstallCommands(CLI::App* tune, Action* action);
+void AddTuneReportCommand(CLI::App* tune, Action* action);
+void AddTuneStudyCommand(CLI::App* tune, Action* action);
+void AddTuneVerifyCommand(CLI::App* tune, Action* action);
 
 // Prints "heed <command>: <why>" on stderr as one line; returns kFailed.
-int FailCommand(const std::string& command, const std::string& why);
+// or the code given.
+int FailCommand(const std::string& command, const std::string& why,
+                int code = kFailed);
 
 }  // namespace heed
 

@@ -4,8 +4,9 @@
 
 namespace heed {
 
-// From now on the first SIGINT or SIGTERM only sets a flag; a second one acts
-// as it would without this.
+// From now on the first SIGINT or SIGTERM only sets a flag; a second one clears
+// the line of a progress bar on stdout and stderr, if these are terminals, and
+// ends the process with exit code 130.
 void CatchInterrupts();
 
 // The flag.

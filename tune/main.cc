@@ -11,13 +11,6 @@
 
 namespace {
 
-std::string CommandLine(int argc, char** argv) {
-  // Without the program's path, which is of no interest in a record.
-  std::string line = "heed";
-  for (int i = 1; i < argc; ++i) line += std::string(" ") + argv[i];
-  return line;
-}
-
 // CLI11 puts some messages on several lines.
 std::string OneLine(std::string text) {
   for (char& c : text) {
@@ -33,7 +26,8 @@ int Run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("heed ") + heed_version());
   app.require_subcommand(1);
   app.footer(
-      "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.\n"
+      "Exit codes: 0 done, 1 failed, 2 wrong usage, 65 bad record, 73 cannot "
+      "write, 75 another tuner is measuring, 130 interrupted.\n"
       "`heed COMMAND --help` explains a command's options.");
   heed::Action action;
   heed::AddDemoCommand(&app, &action);
@@ -41,7 +35,7 @@ int Run(int argc, char** argv) {
   heed::AddInfoCommand(&app, &action);
   heed::AddInspectCommand(&app, &action);
   heed::AddRunCommand(&app, &action);
-  heed::AddTuneCommand(&app, CommandLine(argc, argv), &action);
+  heed::AddTuneCommand(&app, &action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,6 +1,7 @@
 #include "tune/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +34,7 @@ void Progress::Clear() {
 void Progress::Begin(size_t index, const std::string& name, double now,
                      double seconds_left) {
   label_ = fmt::format("[{:>2}/{}] {}", index + 1, count_, name);
+  phase_.clear();
   end_ = now + seconds_left;
   Tick(now);
 }
@@ -43,8 +45,15 @@ void Progress::Tick(double now) {
   const double left = std::max(end_ - now, 0.0);
   const double done = (now - start_) / std::max(now - start_ + left, 1e-9);
   const int filled = static_cast<int>(done * kBarWidth);
-  fmt::print(stream_, "\r\033[K{:#<{}}{:.<{}} {}  ETA {}", "", filled, "",
-             kBarWidth - filled, label_, DurationText(left));
+  // One line, whatever the width: what does not fit would scroll.
+  std::string text =
+      fmt::format("{:#<{}}{:.<{}} {}  {}  ETA {}", "", filled, "",
+                  kBarWidth - filled, label_, phase_, DurationText(left));
+  winsize size = {};
+  if (ioctl(fileno(stream_), TIOCGWINSZ, &size) == 0 && size.ws_col > 1) {
+    text.resize(std::min<size_t>(text.size(), size.ws_col - 1u));
+  }
+  fmt::print(stream_, "\r\033[K{}", text);
   std::fflush(stream_);
 }
 

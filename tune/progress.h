@@ -24,6 +24,8 @@ class Progress {
 
   void Begin(size_t index, const std::string& name, double now,
              double seconds_left);
+  // What is being done to the shape, e.g. "racing 24"; only a bar shows it.
+  void Phase(const std::string& what) { phase_ = what; }
   // Redraws the bar, at most a few times a second.
   void Tick(double now);
   // The line that stays.
@@ -38,7 +40,7 @@ class Progress {
   Style style_;
   size_t count_;
   double start_, end_ = 0, drawn_ = 0;
-  std::string label_;
+  std::string label_, phase_;
 };
 
 }  // namespace heed

@@ -1,115 +1,122 @@
 #include "tune/race.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 namespace heed {
 namespace {
 
 constexpr size_t kHalvingFactor = 3;
 constexpr double kRoundGrowth = 1.6;
-// After its first round a candidate this much slower than the best is out.
+// After two rounds a candidate is out that was this much slower than the best
+// in both: after one, a single spike could cost the fastest its place.
 constexpr double kHopeless = 1.25;
-constexpr int kWarmUpSamples = 3;
+constexpr int kHopelessRounds = 2;
 
-// The default and its rivals, each sampled once per round in random order.
-class Heat {
- public:
-  Heat(Sampler* sampler, size_t iterations, double deadline,
-       std::mt19937_64* random)
-      : sampler_(sampler),
-        iterations_(iterations),
-        deadline_(deadline),
-        random_(random) {}
+RaceCounts CountsOf(const Rounds& rounds) {
+  return {rounds.attempts() - rounds.discarded(), rounds.discarded(),
+          rounds.suspicious(), rounds.samples()};
+}
 
-  // One round; false, without having run it, if it would end too late. A sample
-  // is predicted to last as long as the candidate's mean so far, which for the
-  // first round is nothing: that one always runs, if the deadline is not past.
-  bool Round(const std::vector<size_t>& rivals) {
-    std::vector<size_t> order = rivals;
-    order.push_back(0);
-    double predicted = 0;
-    for (const size_t candidate : order) predicted += MeanSample(candidate);
-    if (sampler_->Now() + predicted > deadline_) return false;
-    std::shuffle(order.begin(), order.end(), *random_);
-    std::map<size_t, double> seconds;
-    for (const size_t candidate : order) {
-      seconds[candidate] = sampler_->Sample(candidate, iterations_);
-      total_[candidate] += seconds[candidate];
-      seconds_[candidate].push_back(seconds[candidate] /
-                                    static_cast<double>(iterations_));
-    }
-    for (const size_t rival : rivals) {
-      log_gains_[rival].push_back(std::log(seconds[0] / seconds[rival]));
-    }
-    return true;
+RoundsOptions Limits(size_t iterations, double deadline) {
+  RoundsOptions options;
+  options.iterations = iterations;
+  options.deadline = deadline;
+  return options;
+}
+
+double Percent(double log_gain) { return 100 * std::expm1(log_gain); }
+
+void DropHopeless(const Rounds& rounds, std::vector<size_t>* live) {
+  const auto best_of = [&rounds](size_t rival) {
+    const std::vector<double>& gains = rounds.LogGains(rival);
+    return *std::max_element(gains.begin(), gains.end());
+  };
+  double best = Median(rounds.LogGains(live->front()));
+  for (const size_t rival : *live) {
+    best = std::max(best, Median(rounds.LogGains(rival)));
   }
+  // The default is not to be beaten by a spike of its own either.
+  best = std::min(best, std::log(kHopeless));
+  live->erase(std::remove_if(live->begin(), live->end(),
+                             [&](size_t rival) {
+                               return best_of(rival) <
+                                      best - std::log(kHopeless);
+                             }),
+              live->end());
+}
 
-  const std::vector<double>& LogGains(size_t rival) {
-    return log_gains_[rival];
+// The finalist whose interval begins highest.
+void PickWinner(const Rounds& rounds, const std::vector<size_t>& finalists,
+                double alpha, Confirmation* result) {
+  result->winner = 0;
+  for (const size_t finalist : finalists) {
+    const Interval interval = MedianInterval(rounds.LogGains(finalist), alpha);
+    if (result->winner != 0 && interval.low <= result->log_gain.low) continue;
+    result->winner = finalist;
+    result->log_gain = interval;
   }
-  double MedianSeconds(size_t candidate) { return Median(seconds_[candidate]); }
+}
 
- private:
-  double MeanSample(size_t candidate) {
-    const size_t samples = seconds_[candidate].size();
-    return samples == 0 ? 0 : total_[candidate] / static_cast<double>(samples);
-  }
-
-  Sampler* sampler_;
-  size_t iterations_;
-  double deadline_;
-  std::mt19937_64* random_;
-  std::map<size_t, double> total_;
-  std::map<size_t, std::vector<double>> seconds_, log_gains_;
-};
+std::string WhyKept(const Confirmation& c) {
+  if (c.winner == 0) return "nothing seemed faster";
+  return fmt::format(
+      "the best rival's {:+.1f} % [{:+.1f}, {:+.1f}] does not "
+      "surely exceed {:+.1f} %",
+      Percent(c.log_gain.median), Percent(c.log_gain.low),
+      Percent(c.log_gain.high), Percent(c.demand));
+}
 
 }  // namespace
 
-Pace FindPace(Sampler* sampler, double min_seconds) {
-  Pace pace;
-  for (int i = 0; i < kWarmUpSamples; ++i) {
-    const double once = sampler->Sample(0, pace.iterations) /
-                        static_cast<double>(pace.iterations);
-    // A clock that stands still must not ask for endless repetition.
-    const double wanted = std::ceil(min_seconds / std::max(once, 1e-9));
-    pace.iterations = static_cast<size_t>(std::clamp(wanted, 1.0, 1e6));
-    pace.seconds = once * static_cast<double>(pace.iterations);
-    if (once > min_seconds) break;
+std::vector<size_t> LatinOrder(size_t count, size_t k) {
+  // 0, 1, n-1, 2, n-2, ...: each order is this one with k added; the second
+  // half of an odd count's orders are the first ones backwards.
+  std::vector<size_t> order(count);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t zigzag = i % 2 == 1 ? (i + 1) / 2 : (count - i / 2) % count;
+    order[i] = (zigzag + k) % count;
   }
-  return pace;
+  if (k / count % 2 == 1) std::reverse(order.begin(), order.end());
+  return order;
 }
 
 SearchResult Search(Sampler* sampler, size_t count,
-                    const SearchOptions& options, std::mt19937_64* random) {
+                    const SearchOptions& options, const RaceContext& context,
+                    std::mt19937_64* random) {
   SearchResult result;
   std::vector<size_t> live;
   for (size_t candidate = 1; candidate < count; ++candidate) {
     live.push_back(candidate);
   }
-  Heat heat(sampler, options.iterations, options.deadline, random);
-  std::map<size_t, double> gain;
+  Rounds rounds(sampler, Limits(options.iterations, options.deadline),
+                context.gauge, context.observe);
+  std::vector<double> gain(count);
   // Ties fall to the lower number: candidates come nearest to the default
   // first.
-  const auto rank = [&heat, &gain, &live]() {
-    for (const size_t rival : live) gain[rival] = Median(heat.LogGains(rival));
+  const auto rank = [&rounds, &gain, &live] {
+    for (const size_t rival : live) {
+      gain[rival] = Median(rounds.LogGains(rival));
+    }
     std::stable_sort(live.begin(), live.end(),
                      [&gain](size_t a, size_t b) { return gain[a] > gain[b]; });
   };
   double heat_rounds = options.rounds;
   bool in_time = true;
+  int done = 0;
   while (in_time && !live.empty()) {
     for (int round = 0; round < static_cast<int>(heat_rounds); ++round) {
-      in_time = heat.Round(live);
+      std::vector<size_t> order = live;
+      order.push_back(0);
+      std::shuffle(order.begin(), order.end(), *random);
+      in_time = rounds.Run(order);
       if (!in_time) break;
-      ++result.rounds;
-      if (result.rounds != 1) continue;
-      rank();
-      const double best = gain[live[0]];
-      while (gain[live.back()] < best - std::log(kHopeless)) live.pop_back();
+      if (++done == kHopelessRounds) DropHopeless(rounds, &live);
     }
-    if (result.rounds == 0) return result;
+    result.counts = CountsOf(rounds);
+    if (done == 0 || live.empty()) return result;
     rank();
     if (live.size() <= options.finalists) break;
     live.resize(std::max(options.finalists,
@@ -124,27 +131,61 @@ SearchResult Search(Sampler* sampler, size_t count,
 }
 
 Confirmation Confirm(Sampler* sampler, const std::vector<size_t>& finalists,
-                     const ConfirmOptions& options, std::mt19937_64* random) {
+                     const ConfirmOptions& options,
+                     const RaceContext& context) {
   Confirmation result;
-  Heat heat(sampler, options.iterations, options.deadline, random);
-  while (result.rounds < options.rounds && heat.Round(finalists)) {
+  Rounds rounds(sampler, Limits(options.iterations, options.deadline),
+                context.gauge, context.observe);
+  std::vector<size_t> runners = finalists;
+  runners.insert(runners.begin(), 0);
+  // Bonferroni.
+  const double alpha =
+      options.alpha / static_cast<double>(std::max<size_t>(
+                          finalists.size() * options.looks.size(), 1));
+  bool in_time = true;
+  for (size_t look = 0; look < options.looks.size() && in_time; ++look) {
+    while (in_time && result.rounds < options.looks[look]) {
+      std::vector<size_t> order;
+      for (const size_t place :
+           LatinOrder(runners.size(), static_cast<size_t>(result.rounds))) {
+        order.push_back(runners[place]);
+      }
+      in_time = rounds.Run(order);
+      if (in_time) ++result.rounds;
+    }
+    PickWinner(rounds, finalists, alpha, &result);
+    result.demand = std::log1p(options.min_gain) +
+                    options.noise.HalfWidth(result.rounds, alpha);
+    result.adopted = result.winner != 0 && result.log_gain.low > result.demand;
+    // Stopping because nothing can win any more adopts nothing wrongly.
+    const bool hopeless =
+        result.winner != 0 &&
+        std::all_of(finalists.begin(), finalists.end(), [&](size_t finalist) {
+          return MedianInterval(rounds.LogGains(finalist), alpha).high <
+                 std::log1p(options.min_gain);
+        });
+    if (result.adopted || hopeless) break;
+  }
+  result.counts = CountsOf(rounds);
+  if (result.rounds == 0) return result;
+  result.default_seconds = rounds.MedianSeconds(0);
+  result.winner_seconds = rounds.MedianSeconds(result.winner);
+  if (!result.adopted) result.reason = WhyKept(result);
+  return result;
+}
+
+GuardResult CheckGuard(Sampler* sampler, const GuardOptions& options,
+                       const RaceContext& context) {
+  GuardResult result;
+  Rounds rounds(sampler, Limits(options.iterations, options.deadline),
+                context.gauge, context.observe);
+  while (result.rounds < options.rounds &&
+         rounds.Run(LatinOrder(2, static_cast<size_t>(result.rounds)))) {
     ++result.rounds;
   }
-  if (result.rounds == 0) return result;
-  result.default_seconds = heat.MedianSeconds(0);
-  result.winner_seconds = result.default_seconds;
-  // Bonferroni: each finalist's interval takes its share of alpha.
-  const double alpha = options.alpha / static_cast<double>(std::max<size_t>(
-                                           finalists.size(), 1));
-  for (const size_t finalist : finalists) {
-    const Interval interval = MedianInterval(heat.LogGains(finalist), alpha);
-    if (result.winner != 0 && interval.low <= result.log_gain.low) continue;
-    result.winner = finalist;
-    result.log_gain = interval;
-    result.winner_seconds = heat.MedianSeconds(finalist);
-  }
-  result.adopted =
-      result.winner != 0 && result.log_gain.low > std::log1p(options.min_gain);
+  result.log_gain = MedianInterval(rounds.LogGains(1), options.alpha);
+  result.holds = result.log_gain.low > std::log1p(-options.max_loss);
+  result.counts = CountsOf(rounds);
   return result;
 }
 

@@ -1,85 +1,106 @@
 // Which of several ways to do the same work is the fastest: paired racing, then
-// a confirmation with fresh rounds. The clock and the work are behind an
-// interface, so tests race on simulated machines.
+// a confirmation with fresh rounds.
 //
-// Times of one machine drift by far more than the gains that are looked for, so
-// nothing is ever compared but samples of the same round. And selection favours
-// the lucky: of many equal candidates one always looks better. So the rounds
-// that selected a candidate are never the ones that judge it.
+// Selection favours the lucky: of many equal candidates one always looks
+// better. So the rounds that selected a candidate are never the ones that judge
+// it.
 #ifndef HEED_TUNE_RACE_H_
 #define HEED_TUNE_RACE_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "tune/noise.h"
+#include "tune/rounds.h"
+#include "tune/sampler.h"
 #include "tune/statistics.h"
 
 namespace heed {
 
-// Candidate 0 is the default.
-class Sampler {
- public:
-  virtual ~Sampler() = default;
-  // Runs the candidate that many times; returns the seconds it took, > 0.
-  virtual double Sample(size_t candidate, size_t iterations) = 0;
-  // Seconds on a clock that only moves forward.
-  virtual double Now() = 0;
+// What a race shares with the races before and after it. All may be null or
+// empty.
+struct RaceContext {
+  CanaryGauge* gauge = nullptr;
+  Rounds::Observer observe;
 };
-
-// How often a sample repeats the work, and how long it then takes.
-struct Pace {
-  size_t iterations = 1;
-  double seconds = 0;
-};
-
-// So often that a sample of the default takes `min_seconds`. Runs it one to
-// three times, which is also the warm-up.
-Pace FindPace(Sampler* sampler, double min_seconds);
 
 struct SearchOptions {
   int rounds = 5;  // of the first heat; later heats have 1.6 times as many
   size_t finalists = 2;  // how many may be left
   size_t iterations = 1;
-  double deadline = 0;  // on the sampler's clock; no round begins that would
-                        // end later
+  double deadline = 0;
+};
+
+// How a race went.
+struct RaceCounts {
+  int rounds = 0, discarded = 0, suspicious = 0;
+  size_t samples = 0;
 };
 
 struct SearchResult {
   std::vector<size_t> finalists;  // best first; empty if all seemed slower
-  size_t rounds = 0;
+  RaceCounts counts;
 };
 
 // Successive halving (Jamieson and Talwalkar 2016, with factor 3) of the
 // candidates 1 to `count` - 1 by the median of their log ratios to the default.
 SearchResult Search(Sampler* sampler, size_t count,
-                    const SearchOptions& options, std::mt19937_64* random);
+                    const SearchOptions& options, const RaceContext& context,
+                    std::mt19937_64* random);
 
 struct ConfirmOptions {
-  int rounds = 40;  // at most
+  // Rounds after which the intervals are looked at, rising. What is decided at
+  // a look stands, so each takes its share of alpha.
+  std::vector<int> looks = {40};
   size_t iterations = 1;
-  double min_gain = 0.01;  // the interval has to lie above this
-  double alpha = 0.05;     // over all finalists together
-  double deadline = 0;     // as above
+  double min_gain = 0.01;  // the interval has to lie above this, and above what
+  Noise noise;             // equal candidates did in as many rounds
+  double alpha = 0.05;     // over all finalists and looks together
+  double deadline = 0;
 };
 
 struct Confirmation {
   bool adopted = false;
   size_t winner = 0;  // of the finalists the one with the best lower bound; 0
                       // if there were none
-  // ln(default time / winner's time).
+  // ln(default time / winner's time), with an interval that covers at 1 - alpha
+  // at every look for all finalists together.
   Interval log_gain{0, 0, 0};
+  double demand = 0;  // what its lower end had to exceed
   int rounds = 0;
+  RaceCounts counts;
   double default_seconds = 0;  // medians of one iteration
   double winner_seconds = 0;
+  std::string reason;  // one line: why nothing was adopted
 };
 
-// Races the finalists against the default in fresh rounds. Adopts the one whose
-// interval lies above ln(1 + min_gain); with none the default stays. The number
-// of rounds never depends on how the ratios come out.
+// Races the finalists against the default in fresh rounds, in the orders of a
+// Latin square, so that neither place in the round nor a steady drift favours
+// anybody. With none of them adopted the default stays.
 Confirmation Confirm(Sampler* sampler, const std::vector<size_t>& finalists,
-                     const ConfirmOptions& options, std::mt19937_64* random);
+                     const ConfirmOptions& options, const RaceContext& context);
+
+// Whether a candidate is no slower than the default by `max_loss` at 1 - alpha.
+struct GuardResult {
+  bool holds = false;
+  Interval log_gain{0, 0, 0};
+  int rounds = 0;
+  RaceCounts counts;
+};
+struct GuardOptions {
+  int rounds = 40;
+  size_t iterations = 1;
+  double max_loss = 0.01, alpha = 0.05;
+  double deadline = 0;
+};
+GuardResult CheckGuard(Sampler* sampler, const GuardOptions& options,
+                       const RaceContext& context);
+
+// The k-th order of a Latin square of `count` (Williams 1949: balanced for
+// neighbours too if `count` is even; over 2 * count orders if it is odd).
+std::vector<size_t> LatinOrder(size_t count, size_t k);
 
 }  // namespace heed
 

@@ -3,11 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <ctime>
 #include <nlohmann/json.hpp>
-
-#include "kernels/probe.h"
-#include "runtime/tile_model.h"
 
 namespace heed {
 namespace {
@@ -15,52 +11,30 @@ namespace {
 // Below this share of undisturbed samples the table says so.
 constexpr double kQuietEnough = 0.8;
 
-std::string UtcNow() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc = {};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
-
-std::string CompilerText() {
-#if defined(__clang__)
-  return fmt::format("clang {}.{}.{}", __clang_major__, __clang_minor__,
-                     __clang_patchlevel__);
-#else
-  return fmt::format("gcc {}.{}.{}", __GNUC__, __GNUC_MINOR__,
-                     __GNUC_PATCHLEVEL__);
-#endif
-}
-
 // ln(default time / tuned time) as a percentage: +10 means that the default
 // takes 10 % longer.
 double Percent(double log_gain) { return 100 * std::expm1(log_gain); }
 
-std::string GainText(const Confirmation& c) {
-  return fmt::format("{:+.1f} % [{:+.1f}, {:+.1f}]", Percent(c.log_gain.median),
-                     Percent(c.log_gain.low), Percent(c.log_gain.high));
+Gain GainOf(const Interval& log_gain) {
+  return {std::exp(log_gain.median), std::exp(log_gain.low),
+          std::exp(log_gain.high)};
 }
 
 double Ms(double us) { return us * 1e-3; }
 
 }  // namespace
 
-Record MakeRecord(const TuneMachine& machine, const std::string& command_line,
+std::string GainText(const Gain& gain) {
+  return fmt::format("{:+.1f} % [{:+.1f}, {:+.1f}]", 100 * (gain.median - 1),
+                     100 * (gain.low - 1), 100 * (gain.high - 1));
+}
+
+Record MakeRecord(const TuneMachine& machine, const RecordRun& run,
                   const std::vector<TunedShape>& results) {
   Record record;
   record.machine = machine.machine;
   record.machine_key = MachineKey(machine.machine);
-  record.library_version = heed_version();
-  record.compiler = CompilerText();
-  record.highway = HighwayVersion();
-  record.created = UtcNow();
-  record.command = command_line;
-  record.fma_gflops_1t = machine.peaks.fma_gflops_1t;
-  record.fma_gflops_all = machine.peaks.fma_gflops_all;
-  record.read_gbs_1t = machine.peaks.read_gbs_1t;
-  record.read_gbs_all = machine.peaks.read_gbs_all;
+  record.runs.push_back(run);
   for (const TunedShape& tuned : results) {
     if (tuned.skipped.empty()) record.entries.push_back(tuned.entry);
   }
@@ -70,14 +44,15 @@ Record MakeRecord(const TuneMachine& machine, const std::string& command_line,
 std::string ShapeLine(const TunedShape& tuned) {
   if (!tuned.skipped.empty()) return "skipped: " + tuned.skipped;
   const Confirmation& c = tuned.confirmation;
-  const std::string what =
-      fmt::format("{} tiles, {} rounds, {:.0f} s", tuned.candidates, c.rounds,
-                  tuned.seconds);
+  const std::string what = fmt::format(
+      "{} candidates, {} rounds, {} discarded, {:.0f} s", tuned.candidates,
+      tuned.counts.rounds, tuned.counts.discarded, tuned.seconds);
   if (c.winner == 0) {
     return fmt::format("default kept, nothing seemed faster ({})", what);
   }
-  return fmt::format("{} {} {} ({})", c.adopted ? "adopted" : "default kept,",
-                     ToString(tuned.rival), GainText(c), what);
+  if (!c.adopted) return fmt::format("default kept: {} ({})", c.reason, what);
+  return fmt::format("adopted {} {} ({})", ToString(tuned.rival),
+                     GainText(GainOf(c.log_gain)), what);
 }
 
 std::string ReportTable(const TuneMachine& machine,
@@ -86,7 +61,8 @@ std::string ReportTable(const TuneMachine& machine,
                                  "shape", "default ms", "tuned ms",
                                  "gain [95 % interval]", "% peak", "tile");
   size_t adopted = 0, kept = 0, skipped = 0;
-  double log_gain = 0, quiet = 0;
+  double log_gain = 0;
+  const double quiet = machine.gauge.QuietShare();
   for (const TunedShape& tuned : results) {
     if (!tuned.skipped.empty()) {
       ++skipped;
@@ -95,14 +71,14 @@ std::string ReportTable(const TuneMachine& machine,
       continue;
     }
     const RecordEntry& entry = tuned.entry;
-    (entry.adopted ? adopted : kept) += 1;
-    log_gain += std::log(entry.gain);
-    quiet += tuned.quiet;
-    text += fmt::format(
-        "{:<22} {:>11.3f} {:>11.3f}  {:<24} {:>6.1f}  {}\n", tuned.shape.name,
-        Ms(entry.default_us), Ms(entry.tuned_us),
-        entry.adopted ? GainText(tuned.confirmation) : "default kept",
-        entry.pct_peak, ToString(entry.tile));
+    const bool wins = entry.decision == Decision::kAdopted;
+    (wins ? adopted : kept) += 1;
+    log_gain += std::log(entry.gain.median);
+    text +=
+        fmt::format("{:<22} {:>11.3f} {:>11.3f}  {:<24} {:>6.1f}  {}\n",
+                    tuned.shape.name, Ms(entry.default_us), Ms(entry.tuned_us),
+                    wins ? GainText(entry.gain) : "default kept",
+                    entry.pct_peak, ToString(entry.config));
   }
   text +=
       fmt::format("{} adopted, {} kept, {} skipped", adopted, kept, skipped);
@@ -111,10 +87,9 @@ std::string ReportTable(const TuneMachine& machine,
     text += fmt::format(
         "; geometric mean gain {:+.1f} %; quiet {:.0f} % of "
         "the time",
-        Percent(log_gain / measured), 100 * quiet / measured);
+        Percent(log_gain / measured), 100 * quiet);
   }
-  if (adopted + kept != 0 &&
-      quiet / static_cast<double>(adopted + kept) < kQuietEnough) {
+  if (adopted + kept != 0 && quiet < kQuietEnough) {
     text +=
         "\nThis machine was busy with something else: small gains were "
         "missed. Tune again when it is idle.";
@@ -142,7 +117,10 @@ std::string ReportJson(const Record& record, const std::string& path,
       const Confirmation& c = tuned.confirmation;
       shape["adopted"] = c.adopted;
       shape["candidates"] = tuned.candidates;
+      shape["reason"] = c.reason;
       shape["rounds"] = c.rounds;
+      shape["rounds_discarded"] = tuned.counts.discarded;
+      shape["rejected"] = tuned.rejected;
       shape["rival"] = ToString(tuned.rival);
       shape["rival_gain"] = std::exp(c.log_gain.median);
       shape["rival_gain_low"] = std::exp(c.log_gain.low);
@@ -150,7 +128,6 @@ std::string ReportJson(const Record& record, const std::string& path,
       shape["default_us"] = tuned.entry.default_us;
       shape["tuned_us"] = tuned.entry.tuned_us;
       shape["pct_peak"] = tuned.entry.pct_peak;
-      shape["quiet"] = tuned.quiet;
     }
     json["shapes"].push_back(shape);
   }

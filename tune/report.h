@@ -11,8 +11,11 @@
 namespace heed {
 
 // The record of what was tuned; skipped shapes have no entry.
-Record MakeRecord(const TuneMachine& machine, const std::string& command_line,
+Record MakeRecord(const TuneMachine& machine, const RecordRun& run,
                   const std::vector<TunedShape>& results);
+
+// "+4.1 % [+2.9, +5.0]"
+std::string GainText(const Gain& gain);
 
 // One shape, e.g. "rb96.kt192.pk0.pv1.pf0  +4.1 % [2.9, 5.0]  0.812 ms".
 std::string ShapeLine(const TunedShape& tuned);

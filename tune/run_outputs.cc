@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/tile_text.h"
 #include "tune/npy_header.h"
 #include "tune/peaks.h"
 #include "tune/statistics.h"
-#include "tune/tile_option.h"
 
 namespace heed {
 namespace {

@@ -14,6 +14,14 @@ double Median(std::vector<double> values) {
   return values[n / 2 - 1] / 2 + values[n / 2] / 2;
 }
 
+double Quantile(std::vector<double> values, double part) {
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::sort(values.begin(), values.end());
+  const double rank = std::ceil(part * static_cast<double>(values.size()));
+  const auto last = static_cast<double>(values.size()) - 1;
+  return values[static_cast<size_t>(std::clamp(rank - 1, 0.0, last))];
+}
+
 double BinomialHalfCdf(size_t k, size_t n) {
   // Through logarithms, since 2^-n is not a double for large n.
   const double dn = static_cast<double>(n);

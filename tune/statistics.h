@@ -12,6 +12,10 @@ namespace heed {
 // The middle value, or the mean of the two middle ones; NaN of nothing.
 double Median(std::vector<double> values);
 
+// The value that the share `part` of them does not exceed (nearest rank); NaN
+// of nothing.
+double Quantile(std::vector<double> values, double part);
+
 struct Interval {
   double low, median, high;
 };

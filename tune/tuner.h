@@ -13,6 +13,9 @@
 #include "runtime/machine.h"
 #include "runtime/record.h"
 #include "tune/budget.h"
+#include "tune/candidates.h"
+#include "tune/journal.h"
+#include "tune/noise.h"
 #include "tune/peaks.h"
 #include "tune/race.h"
 #include "tune/shapes.h"
@@ -26,6 +29,8 @@ struct TuneOptions {
   double budget_seconds = 120;
   double min_gain = 0.01;
   uint64_t seed = 1;
+  std::string run_id;
+  size_t first_class = 0;  // number of the first class in the journal
 };
 
 // The machine as the tuner uses it. Measured peaks grow when a later probe of
@@ -35,10 +40,15 @@ struct TuneMachine {
   int64_t target = 0;  // one of SupportedTargets()
   Probes probes;
   Peaks peaks;
+  Noise noise;
+  CanaryGauge gauge;
 };
 
 // The target's kernels for the problem's dtype.
 Kernels KernelsFor(const TuneMachine& machine, const heed_problem& problem);
+
+// Reads the clock, so to speak: this machine as it is, nothing measured yet.
+TuneMachine OpenMachine();
 
 struct TunedShape {
   NamedProblem shape;
@@ -47,20 +57,22 @@ struct TunedShape {
   RecordEntry entry;
   // The best rival, adopted or not; confirmation.winner 0 = there was none.
   Confirmation confirmation;
-  Tile rival;
+  Candidate rival;
   size_t candidates = 0;
-  // Share of samples whose canary was within 10 % of the run's best.
-  double quiet = 1;
+  RaceCounts counts;                  // of search, confirmation and guards
+  std::vector<std::string> rejected;  // candidates with wrong results, and how
   double seconds = 0;
 };
 
 // What the tuner tells while it works. Every function may be empty.
 struct TuneEvents {
-  // Before a shape, with the candidates that are planned for it and the time it
-  // and everything after it are expected to take.
+  // Before a shape, with the time it and everything after it are expected to
+  // take.
   std::function<void(size_t index, const NamedProblem& shape,
                      double seconds_left)>
       begin;
+  // What is being done, e.g. "racing 24".
+  std::function<void(const std::string& what)> phase;
   // After a shape. Publishes; false and a line of reason ends the run.
   std::function<bool(size_t index, const TunedShape& tuned, std::string* why)>
       end;
@@ -75,13 +87,19 @@ struct TuneEvents {
 double WantedSeconds(const heed_problem& problem, const Effort& effort,
                      const Peaks& peaks);
 
+// Races the default of the cheapest shape against itself for about `seconds`,
+// and keeps what that says of the machine.
+bool MeasureMachineNoise(const TuneOptions& options, double seconds,
+                         Journal* journal, TuneMachine* machine,
+                         std::string* why);
+
 // Tunes shape after shape, the cheapest first, as far as the budget goes, which
 // counts from `start` (MonotonicSeconds()). Each result has its percentage of
-// the highest peak that the run has seen so far. False and one line if a
-// candidate gave wrong bytes, or publishing failed.
-bool TuneShapes(const TuneOptions& options, double start, TuneMachine* machine,
-                const TuneEvents& events, std::vector<TunedShape>* results,
-                std::string* why);
+// the highest peak that the run has seen so far. `journal` may be null. False
+// and one line if publishing failed.
+bool TuneShapes(const TuneOptions& options, double start, Journal* journal,
+                TuneMachine* machine, const TuneEvents& events,
+                std::vector<TunedShape>* results, std::string* why);
 
 }  // namespace heed
 

@@ -131,7 +131,12 @@ typedef struct heed_tile {
   int32_t pack_v;
   int32_t prefetch; /* 1 = none, 2 = the next keys while the current ones are
                        used */
-  int32_t reserved[3];
+  int32_t tasks_per_thread; /* where the keys of a few rows are cut over
+                               threads: tasks for each, 1 to 64 */
+  int32_t decode_below; /* a kv head with fewer query rows than this is decoded:
+                           its keys are read once, where they lie; 1 = none, at
+                           most 65 */
+  int32_t reserved[1];
 } heed_tile;
 
 typedef enum heed_tuning {
@@ -154,8 +159,8 @@ typedef struct heed_runner {
  * from heed_options_init(). */
 typedef struct heed_options {
   size_t struct_size; /* sizeof(heed_options) */
-  int32_t
-      threads; /* 0 = min(CPU affinity, cgroup quota, the caller's TBB arena) */
+  int32_t threads;    /* 0 = min(CPU affinity, cgroup quota, the caller's TBB
+                         arena);    the first two are asked for once per process */
   int32_t tuning;     /* heed_tuning */
   heed_tile tile;     /* read only if tuning is HEED_TUNING_PINNED */
   const char* target; /* NULL = best; else a name from heed_targets(): run

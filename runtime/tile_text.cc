@@ -1,7 +1,9 @@
-#include "tune/tile_option.h"
+#include "runtime/tile_text.h"
 
 #include <algorithm>
 #include <cstdlib>
+
+#include "runtime/config.h"
 
 namespace heed {
 namespace {
@@ -9,39 +11,44 @@ namespace {
 struct Field {
   const char* name;
   int32_t heed_tile::*member;
-  int32_t choices;  // of a flag: 0 to this; 0 = a size
+  int32_t low, high;
+  int32_t add;  // the interface's number for 0: it counts such fields from 1
 };
 
-const Field kFields[] = {{"row_block", &heed_tile::row_block, 0},
-                         {"key_tile", &heed_tile::key_tile, 0},
-                         {"pack_k", &heed_tile::pack_k, 2},
-                         {"pack_v", &heed_tile::pack_v, 2},
-                         {"prefetch", &heed_tile::prefetch, 1}};
+constexpr int32_t kMaxSize = 1 << 20;
+
+const Field kFields[] = {
+    {"row_block", &heed_tile::row_block, 1, kMaxSize, 0},
+    {"key_tile", &heed_tile::key_tile, 1, kMaxSize, 0},
+    {"pack_k", &heed_tile::pack_k, 0, 2, 1},
+    {"pack_v", &heed_tile::pack_v, 0, 2, 1},
+    {"prefetch", &heed_tile::prefetch, 0, 1, 1},
+    {"tasks_per_thread", &heed_tile::tasks_per_thread, 1, kMaxTasksPerWorker,
+     0},
+    {"decode_rows", &heed_tile::decode_below, 0, kMaxDecodeRows, 1}};
 
 bool ParseItem(const std::string& item, heed_tile* tile, std::string* why) {
   const size_t equals = item.find('=');
   const std::string name = item.substr(0, equals);
   const std::string value =
       equals == std::string::npos ? "" : item.substr(equals + 1);
+  std::string names;
   for (const Field& field : kFields) {
+    names += std::string(names.empty() ? "" : ", ") + field.name;
     if (name != field.name) continue;
-    const bool flag = field.choices != 0;
-    const long limit = flag ? field.choices : 1 << 20;
     const bool digits =
         !value.empty() && value.size() <= 7 &&
         value.find_first_not_of("0123456789") == std::string::npos;
     const long number = digits ? std::strtol(value.c_str(), nullptr, 10) : -1;
-    if (number < (flag ? 0 : 1) || number > limit) {
+    if (number < field.low || number > field.high) {
       *why = "tile field " + name + " is '" + value + "'; expected " +
-             (flag ? "0 to " : "1 to ") + std::to_string(limit);
+             std::to_string(field.low) + " to " + std::to_string(field.high);
       return false;
     }
-    // The interface counts from 1; its 0 is the model's choice.
-    tile->*field.member = static_cast<int32_t>(flag ? number + 1 : number);
+    tile->*field.member = static_cast<int32_t>(number) + field.add;
     return true;
   }
-  *why = "unknown tile field '" + name +
-         "'; expected row_block, key_tile, pack_k, pack_v or prefetch";
+  *why = "unknown tile field '" + name + "'; expected one of " + names;
   return false;
 }
 

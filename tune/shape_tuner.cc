@@ -1,0 +1,311 @@
+#include "tune/shape_tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "runtime/problem.h"
+#include "runtime/tile_model.h"
+#include "tune/guard_shapes.h"
+#include "tune/journal_lines.h"
+#include "tune/merge_records.h"
+
+namespace heed {
+namespace {
+
+// Share of the FMA peak that a guess of a call's time presumes.
+constexpr double kGuessedEfficiency = 0.6;
+// A guard may be a slice of its shape, with samples up to this long.
+constexpr double kGuardSliceSeconds = 60e-3;
+
+}  // namespace
+
+double AttainableFlops(const Peaks& peaks) {
+  return kGuessedEfficiency * peaks.fma_gflops_all * 1e9;
+}
+
+size_t EnoughRows(const Candidate& candidate, int threads) {
+  return candidate.config.tile.row_block * 4 * 4 * static_cast<size_t>(threads);
+}
+
+double AlphaOfOne(const Effort& effort) {
+  return kAlpha / static_cast<double>(kMaxFinalists *
+                                      std::max<size_t>(effort.looks.size(), 1));
+}
+
+ShapeTuner::ShapeTuner(const TuneOptions& options, TuneMachine* machine,
+                       const TuneEvents& events, const NamedProblem& shape,
+                       size_t index, Journal* journal, std::mt19937_64* random,
+                       Canary* canary)
+    : options_(options),
+      machine_(machine),
+      events_(events),
+      problem_(shape.problem),
+      index_(index),
+      journal_(journal),
+      random_(random),
+      canary_(canary),
+      candidates_(Candidates(
+          problem_, EqualTargets(KernelDType(problem_.dtype)), machine->machine,
+          options.threads, options.effort.candidates)) {
+  tuned_.shape = shape;
+}
+
+TunedShape ShapeTuner::Tune(double seconds) {
+  const double start = MonotonicSeconds();
+  std::string why;
+  tensors_ = AttentionTensors::Create(problem_, options_.seed, &why);
+  if (tensors_ == nullptr) {
+    Skip(why);
+  } else if (Run(start, start + seconds)) {
+    FillEntry();
+  }
+  tuned_.seconds = MonotonicSeconds() - start;
+  return std::move(tuned_);
+}
+
+bool ShapeTuner::Skip(const std::string& reason) {
+  tuned_.skipped = reason;
+  return false;
+}
+
+void ShapeTuner::Count(const RaceCounts& counts) {
+  tuned_.counts.rounds += counts.rounds;
+  tuned_.counts.discarded += counts.discarded;
+  tuned_.counts.suspicious += counts.suspicious;
+  tuned_.counts.samples += counts.samples;
+}
+
+void ShapeTuner::Phase(const std::string& what) {
+  if (events_.phase) events_.phase(what);
+}
+
+WorkOptions ShapeTuner::Work() const {
+  return {options_.threads, events_.tick};
+}
+
+RaceContext ShapeTuner::ContextOf(const char* phase,
+                                  std::vector<size_t> numbers) {
+  RaceContext context;
+  context.gauge = &machine_->gauge;
+  if (journal_ != nullptr) {
+    context.observe = [this, phase,
+                       numbers = std::move(numbers)](const Round& round) {
+      journal_->Write(RoundLine(index_, phase, numbers, round));
+    };
+  }
+  return context;
+}
+
+bool ShapeTuner::Run(double start, double end) {
+  std::vector<size_t> finalists;
+  const double seconds = end - start;
+  return SearchOnSlice(start + kSearchPart * seconds, &finalists) &&
+         ConfirmOnWhole(finalists, start + kConfirmPart * seconds) &&
+         (CheckGuards(end), true);
+}
+
+bool ShapeTuner::SearchOnSlice(double search_end,
+                               std::vector<size_t>* finalists) {
+  const heed_problem slice =
+      SliceOf(problem_, AttainableFlops(machine_->peaks), kSliceSeconds,
+              EnoughRows(candidates_[0], options_.threads));
+  std::string why;
+  AttentionWork work(slice, tensors_.get(), Work(), canary_);
+  if (!work.Add(candidates_[0], &why)) return Skip(why);
+  const Pace pace = FindPace(&work, kMinSampleSeconds);
+  // Each candidate costs a run for the bytes and a sample per round; as many
+  // are taken as three rounds fit the time.
+  const double affordable =
+      (search_end - MonotonicSeconds()) / (4 * pace.seconds);
+  if (affordable < 2) return Skip("no time within the budget");
+  if (affordable < static_cast<double>(candidates_.size())) {
+    candidates_.resize(static_cast<size_t>(affordable));
+  }
+  // Those that pass the gate.
+  std::vector<size_t> numbers = {0};
+  for (size_t i = 1; i < candidates_.size(); ++i) {
+    if (work.Add(candidates_[i], &why)) {
+      numbers.push_back(i);
+    } else {
+      tuned_.rejected.push_back(ToString(candidates_[i]) + ": " + why);
+    }
+  }
+  tuned_.candidates = candidates_.size();
+  if (journal_ != nullptr) {
+    journal_->Write(ClassLine(index_, tuned_.shape, options_.threads,
+                              candidates_, pace.iterations));
+  }
+  Phase(fmt::format("racing {}", numbers.size()));
+  SearchOptions options;
+  options.rounds =
+      options_.effort.search_rounds * machine_->noise.SearchFactor();
+  options.finalists = kMaxFinalists;
+  options.iterations = pace.iterations;
+  options.deadline = search_end;
+  const SearchResult found = Search(&work, numbers.size(), options,
+                                    ContextOf("search", numbers), random_);
+  Count(found.counts);
+  for (const size_t finalist : found.finalists) {
+    finalists->push_back(numbers[finalist]);
+  }
+  return true;
+}
+
+// The finalists on the whole problem, however short the search's slice was.
+bool ShapeTuner::ConfirmOnWhole(std::vector<size_t> finalists,
+                                double confirm_end) {
+  std::string why;
+  AttentionWork work(problem_, tensors_.get(), Work(), canary_);
+  if (!work.Add(candidates_[0], &why)) return Skip(why);
+  const Pace pace = FindPace(&work, kMinSampleSeconds);
+  ConfirmOptions options;
+  options.looks = options_.effort.looks;
+  options.alpha = kAlpha;
+  options.min_gain = options_.min_gain;
+  options.noise = machine_->noise;
+  options.deadline = confirm_end;
+  options.iterations = pace.iterations;
+  // Both finalists only if that leaves twice the rounds that an interval needs
+  // at the least.
+  const size_t needed = RoundsNeeded(AlphaOfOne(options_.effort));
+  while (finalists.size() > 1 &&
+         (confirm_end - MonotonicSeconds()) /
+                 (pace.seconds * static_cast<double>(finalists.size() + 1)) <
+             2.0 * static_cast<double>(needed)) {
+    finalists.pop_back();
+  }
+  std::vector<size_t> runners, numbers = {0};
+  for (const size_t finalist : finalists) {
+    if (!work.Add(candidates_[finalist], &why)) {
+      tuned_.rejected.push_back(ToString(candidates_[finalist]) + ": " + why);
+      continue;
+    }
+    numbers.push_back(finalist);
+    runners.push_back(runners.size() + 1);
+  }
+  if (runners.empty()) {
+    // Only the default's own time is wanted.
+    options.looks = {options_.effort.search_rounds};
+  } else {
+    const int factor = machine_->noise.RoundsFactor(
+        options.looks.back(), AlphaOfOne(options_.effort));
+    for (int& look : options.looks) look *= factor;
+  }
+  Phase(fmt::format("confirming {}", runners.size()));
+  Confirmation& result = tuned_.confirmation;
+  result = Confirm(&work, runners, options, ContextOf("confirm", numbers));
+  Count(result.counts);
+  winner_number_ = numbers[result.winner];
+  tuned_.rival = candidates_[winner_number_];
+  // What is kept only for want of rounds must not replace an older entry.
+  if (result.rounds == 0 ||
+      (!runners.empty() && static_cast<size_t>(result.rounds) < needed)) {
+    return Skip("too few rounds within the budget");
+  }
+  return true;
+}
+
+void ShapeTuner::KeepDefault(const std::string& reason) {
+  tuned_.confirmation.adopted = false;
+  tuned_.confirmation.reason = reason;
+}
+
+void ShapeTuner::CheckGuards(double end) {
+  if (!tuned_.confirmation.adopted) return;
+  const std::vector<heed_problem> guards =
+      GuardShapes(problem_, options_.threads);
+  const double start = MonotonicSeconds();
+  for (size_t i = 0; i < guards.size(); ++i) {
+    const double part =
+        static_cast<double>(i + 1) / static_cast<double>(guards.size());
+    if (!CheckOneGuard(guards[i], start + part * (end - start))) return;
+  }
+}
+
+bool ShapeTuner::CheckOneGuard(const heed_problem& whole, double end) {
+  const std::string name = ToString(whole);
+  Phase("guard " + name);
+  const heed_problem problem =
+      SliceOf(whole, AttainableFlops(machine_->peaks), kGuardSliceSeconds,
+              EnoughRows(candidates_[0], options_.threads));
+  const std::vector<Kernels> targets = EqualTargets(KernelDType(problem.dtype));
+  const Candidate usual =
+      DefaultCandidate(whole, targets, machine_->machine, options_.threads);
+  Candidate rival = tuned_.rival;
+  for (const Kernels& kernels : targets) {
+    if (rival.target == kernels.target) {
+      rival.config.tile = RoundTile(rival.config.tile, whole, kernels);
+    }
+  }
+  // Rounded to this shape they may be the same: nothing to lose.
+  if (rival == usual) return true;
+  std::string why;
+  const std::unique_ptr<AttentionTensors> tensors =
+      AttentionTensors::Create(problem, options_.seed, &why);
+  if (tensors == nullptr) {
+    KeepDefault("guard " + name + ": " + why);
+    return false;
+  }
+  AttentionWork work(problem, tensors.get(), Work(), canary_);
+  if (!work.Add(usual, &why) || !work.Add(rival, &why)) {
+    KeepDefault("guard " + name + ": " + why);
+    return false;
+  }
+  GuardOptions options;
+  options.iterations = FindPace(&work, kMinSampleSeconds).iterations;
+  options.rounds = options_.effort.looks.front() *
+                   machine_->noise.RoundsFactor(options_.effort.looks.back(),
+                                                AlphaOfOne(options_.effort));
+  options.deadline = end;
+  const GuardResult result =
+      CheckGuard(&work, options, ContextOf("guard", {0, winner_number_}));
+  Count(result.counts);
+  const Interval& gain = result.log_gain;
+  if (static_cast<size_t>(result.rounds) < RoundsNeeded(options.alpha)) {
+    KeepDefault("guard " + name + ": too few rounds within the budget");
+    return false;
+  }
+  tuned_.entry.guards.push_back(
+      {name, {std::exp(gain.median), std::exp(gain.low), std::exp(gain.high)}});
+  if (!result.holds) {
+    KeepDefault(fmt::format(
+        "guard {}: {:+.1f} % [{:+.1f}, {:+.1f}] may lose more than 1 %", name,
+        100 * std::expm1(gain.median), 100 * std::expm1(gain.low),
+        100 * std::expm1(gain.high)));
+  }
+  return result.holds;
+}
+
+void ShapeTuner::FillEntry() {
+  const Confirmation& confirmation = tuned_.confirmation;
+  RecordEntry& entry = tuned_.entry;
+  entry.shape_class = ClassOf(problem_, options_.threads);
+  entry.problem = tuned_.shape.text;
+  entry.default_target = candidates_[0].target;
+  entry.default_config = candidates_[0].config;
+  entry.decision =
+      confirmation.adopted ? Decision::kAdopted : Decision::kKeptDefault;
+  const Candidate& chosen =
+      confirmation.adopted ? tuned_.rival : candidates_[0];
+  entry.target = chosen.target;
+  entry.config = chosen.config;
+  entry.reason = confirmation.reason;
+  if (confirmation.adopted) {
+    entry.gain = {std::exp(confirmation.log_gain.median),
+                  std::exp(confirmation.log_gain.low),
+                  std::exp(confirmation.log_gain.high)};
+  }
+  entry.rounds = confirmation.rounds;
+  entry.default_us = confirmation.default_seconds * 1e6;
+  entry.tuned_us = confirmation.adopted ? confirmation.winner_seconds * 1e6
+                                        : entry.default_us;
+  entry.candidates = static_cast<int>(tuned_.candidates);
+  entry.search_samples = static_cast<int>(tuned_.counts.samples);
+  entry.run = options_.run_id;
+  entry.confirmed = UtcNow();
+}
+
+}  // namespace heed

@@ -1,0 +1,78 @@
+// Tunes one shape: search, confirmation, guard shapes, entry.
+#ifndef HEED_TUNE_SHAPE_TUNER_H_
+#define HEED_TUNE_SHAPE_TUNER_H_
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tune/attention_work.h"
+#include "tune/tuner.h"
+
+namespace heed {
+
+// A sample is at least this long, so that timer and thread start-up vanish in
+// it, and the search prefers slices of a shape whose samples are not longer.
+constexpr double kMinSampleSeconds = 1e-3;
+constexpr double kSliceSeconds = 20e-3;
+constexpr double kAlpha = 0.05;
+constexpr size_t kMaxFinalists = 2;
+// Parts of a shape's time: search, confirmation up to here, guard shapes with
+// what is left.
+constexpr double kSearchPart = 0.55;
+constexpr double kConfirmPart = 0.85;
+
+// Operations per second that a guess of a call's time presumes.
+double AttainableFlops(const Peaks& peaks);
+
+// Rows that keep every thread busy with the largest candidate's row blocks.
+size_t EnoughRows(const Candidate& candidate, int threads);
+
+// Share of alpha of one finalist at one look.
+double AlphaOfOne(const Effort& effort);
+
+// What fails for want of time or memory is a skipped shape. A candidate with
+// wrong results is rejected and told of.
+class ShapeTuner {
+ public:
+  // `index` is the class's number in the journal, which may be null.
+  ShapeTuner(const TuneOptions& options, TuneMachine* machine,
+             const TuneEvents& events, const NamedProblem& shape, size_t index,
+             Journal* journal, std::mt19937_64* random, Canary* canary);
+
+  TunedShape Tune(double seconds);
+
+ private:
+  bool Skip(const std::string& reason);
+  bool Run(double start, double end);
+  bool SearchOnSlice(double search_end, std::vector<size_t>* finalists);
+  bool ConfirmOnWhole(std::vector<size_t> finalists, double confirm_end);
+  void CheckGuards(double end);
+  bool CheckOneGuard(const heed_problem& problem, double end);
+  void KeepDefault(const std::string& reason);
+  void FillEntry();
+  void Count(const RaceCounts& counts);
+  void Phase(const std::string& what);
+  // Rounds go to the journal under this name, with candidates by the numbers
+  // that the class has for them.
+  RaceContext ContextOf(const char* phase, std::vector<size_t> numbers);
+  WorkOptions Work() const;
+
+  const TuneOptions& options_;
+  TuneMachine* machine_;
+  const TuneEvents& events_;
+  const heed_problem problem_;
+  const size_t index_;
+  Journal* journal_;
+  std::mt19937_64* random_;
+  Canary* canary_;
+  std::vector<Candidate> candidates_;  // 0 is the default
+  std::unique_ptr<AttentionTensors> tensors_;
+  size_t winner_number_ = 0;  // of the rival among the candidates
+  TunedShape tuned_;
+};
+
+}  // namespace heed
+
+#endif  // HEED_TUNE_SHAPE_TUNER_H_
