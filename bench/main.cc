@@ -144,6 +144,7 @@ int RunBenchmarks(const BenchOptions& options, const Provenance& provenance,
   argv.push_back(nullptr);
   benchmark::Initialize(&argc, argv.data());
   if (benchmark::ReportUnrecognizedArguments(argc, argv.data())) return kUsage;
+  RegisterLookupBenchmarks();
   RegisterMachineBenchmarks(context);
   RegisterMicroBenchmarks(context);
   RegisterAttentionBenchmarks(context);

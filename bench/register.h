@@ -19,6 +19,9 @@ void RegisterProjectBenchmarks(BenchContext* context);
 // block/gpt2_small/tokens:N/threads:N/target:T
 void RegisterBlockBenchmarks(BenchContext* context);
 
+// lookup/hit and lookup/miss: a tuning entry of a thousand
+void RegisterLookupBenchmarks();
+
 }  // namespace heed
 
 #endif  // HEED_BENCH_REGISTER_H_
