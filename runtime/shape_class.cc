@@ -13,17 +13,30 @@ constexpr int64_t kMaxLength = int64_t{1} << 40;
 constexpr int64_t kPieceRows = 64;
 const char* const kPiecesNames[] = {"few", "some", "many"};
 
-// The class's numbers in a fixed order: what makes two classes the same.
+// All that makes two classes the same, in few words: comparing and hashing them
+// is most of what a look-up costs.
 struct Words {
-  static constexpr size_t kCount = 19;
-  int64_t at[kCount];
+  static constexpr size_t kCount = 10;
+  uint64_t at[kCount];
 };
 
 Words WordsOf(const ShapeClass& c) {
-  return {{c.dtype, c.dim_qk, c.dim_v, c.group, c.len_q, c.len_k, c.decode,
-           c.causal, c.window, c.mask, c.mask_block_q, c.mask_block_k,
-           c.softcap, c.alibi, c.sinks, c.ragged, c.page_size, c.pieces,
-           c.threads}};
+  // Enumerations of fewer than sixteen values, and flags.
+  const auto kinds = static_cast<uint64_t>(c.dtype & 15) |
+                     static_cast<uint64_t>(c.causal & 15) << 4 |
+                     static_cast<uint64_t>(c.mask & 15) << 8 |
+                     static_cast<uint64_t>(c.pieces & 15) << 12 |
+                     static_cast<uint64_t>(c.decode) << 16 |
+                     static_cast<uint64_t>(c.softcap) << 17 |
+                     static_cast<uint64_t>(c.alibi) << 18 |
+                     static_cast<uint64_t>(c.sinks) << 19 |
+                     static_cast<uint64_t>(c.ragged) << 20 |
+                     static_cast<uint64_t>(static_cast<uint32_t>(c.threads))
+                         << 32;
+  const auto word = [](int64_t value) { return static_cast<uint64_t>(value); };
+  return {{kinds, word(c.dim_qk), word(c.dim_v), word(c.group), word(c.len_q),
+           word(c.len_k), word(c.window), word(c.mask_block_q),
+           word(c.mask_block_k), word(c.page_size)}};
 }
 
 // Products of sizes that stick at 2^62: a bucket is all they are for.
@@ -69,9 +82,10 @@ int32_t PiecesBucket(const heed_problem& problem, int64_t rows, int threads) {
 }  // namespace
 
 int64_t BucketOf(int64_t value, int64_t lowest) {
-  int64_t power = lowest;
-  while (power < value && power < kMaxLength) power *= 2;
-  return power;
+  if (value <= lowest) return lowest;
+  if (value >= kMaxLength) return kMaxLength;
+  // The first power of two that is not below it; `lowest` is one itself.
+  return int64_t{1} << (64 - __builtin_clzll(static_cast<uint64_t>(value - 1)));
 }
 
 int64_t QueryBucket(int64_t len_q) {
@@ -99,11 +113,15 @@ bool operator==(const ShapeClass& a, const ShapeClass& b) {
 }
 
 size_t ShapeClassHash::operator()(const ShapeClass& shape_class) const {
-  // FNV-1a by words instead of bytes: 19 multiplications.
-  uint64_t hash = kFnvStart;
-  for (const int64_t word : WordsOf(shape_class).at) {
-    hash = (hash ^ static_cast<uint64_t>(word)) * kFnvPrime;
+  // FNV-1a by words instead of bytes, in two chains: each multiplication would
+  // wait for the one before it.
+  const Words words = WordsOf(shape_class);
+  uint64_t even = kFnvStart, odd = ~kFnvStart;
+  for (size_t i = 0; i + 1 < Words::kCount; i += 2) {
+    even = (even ^ words.at[i]) * kFnvPrime;
+    odd = (odd ^ words.at[i + 1]) * kFnvPrime;
   }
+  const uint64_t hash = (even ^ odd >> 29) * kFnvPrime ^ odd;
   return hash ^ hash >> 32;
 }
 
