@@ -240,7 +240,8 @@ def main():
 
     import heed
 
-    print(f"heed {heed.__version__}, {heed.info()['targets'][0]}, Python {platform.python_version()}")
+    target = heed.info()["targets"][0]
+    print(f"heed {heed.__version__}, {target}, Python {platform.python_version()}")
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     try:
         import torch
