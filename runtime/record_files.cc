@@ -185,6 +185,7 @@ void ParsePin(const std::string& pin, RecordSet* set) {
   }
 }
 
+#ifdef HEED_RECORDS_BESIDE
 // The folder of the file that this code was loaded from; "" if unknown.
 std::string OwnFolder() {
   Dl_info info;
@@ -195,6 +196,7 @@ std::string OwnFolder() {
   const std::string file = info.dli_fname;
   return file.substr(0, file.rfind('/'));
 }
+#endif
 
 }  // namespace
 
