@@ -98,7 +98,7 @@ class Session {
 
  private:
   int Lock(std::string* why) {
-    const auto waiting = [this](const std::string& holder) {
+    const auto waiting = [](const std::string& holder) {
       fmt::print(stderr, "heed tune: {}; waiting... (--no-wait exits {})\n",
                  holder, kBusy);
     };
