@@ -121,7 +121,7 @@ TEST(Race, SameSeedSameDecision) {
   EXPECT_EQ(one.samples(), two.samples());
 }
 
-TEST(Race, DropsTheHopelessAfterTwoRounds) {
+TEST(Race, DropsTheHopelessAfterThreeRounds) {
   std::vector<double> seconds(24, 2e-3);
   for (size_t i = 4; i < 24; ++i) seconds[i] = 10e-3;
   NoisyMachine machine(seconds, 0.01, 1);
@@ -129,10 +129,10 @@ TEST(Race, DropsTheHopelessAfterTwoRounds) {
   SearchOptions options;
   options.deadline = 1e9;
   const SearchResult found = Search(&machine, 24, options, {}, &random);
-  // Two rounds of 24, of which one may be run again, then only 3 rivals and the
-  // default are left.
+  // Three rounds of 24, of which one may be run again, then only 3 rivals and
+  // the default are left.
   EXPECT_LT(machine.samples(),
-            static_cast<size_t>(4 * 24 + found.counts.rounds * 6));
+            static_cast<size_t>(5 * 24 + found.counts.rounds * 6));
 }
 
 TEST(Race, KeepsItsDeadlines) {

@@ -17,7 +17,7 @@ constexpr double kMadFactor = 1.4826;
 constexpr double kMedianFactor = 1.2533;
 constexpr double kWantedHalfWidth = 0.005;
 constexpr int kMaxFactor = 16;
-constexpr double kSearchDeviation = 0.025;
+constexpr double kSearchDeviation = 0.016;
 constexpr int kMaxSearchFactor = 8;
 
 // z with P(|N(0, 1)| > z) = alpha, by bisection.

@@ -28,7 +28,7 @@ struct Noise {
   bool Noisy() const { return p95 > 0.02; }
   // Factor, 1 to 16, for the rounds of a confirmation, so that intervals are
   // about half a percent wide on either side; and, 1 to 8, for those of a
-  // search, so that a median of five is about 1.5 % off.
+  // search, so that a median of five is about 1 % off.
   int RoundsFactor(int rounds, double alpha) const;
   int SearchFactor() const;
 };

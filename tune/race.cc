@@ -10,10 +10,10 @@ namespace {
 
 constexpr size_t kHalvingFactor = 3;
 constexpr double kRoundGrowth = 1.6;
-// After two rounds a candidate is out that was this much slower than the best
-// in both: after one, a single spike could cost the fastest its place.
+// After three rounds a candidate is out that was this much slower than the best
+// in all of them: one spike must not cost the fastest its place.
 constexpr double kHopeless = 1.25;
-constexpr int kHopelessRounds = 2;
+constexpr int kHopelessRounds = 3;
 
 RaceCounts CountsOf(const Rounds& rounds) {
   return {rounds.attempts() - rounds.discarded(), rounds.discarded(),
