@@ -87,7 +87,7 @@ Noise MeasureNoise(Sampler* sampler, size_t iterations, double deadline,
 std::string NoiseText(const Noise& noise, double min_gain, int rounds,
                       double alpha) {
   if (noise.rounds == 0) return "A/A noise: not measured";
-  const double percent = 100 * noise.p95;
+  const double percent = 100 * std::expm1(noise.p95);
   const double smallest = 100 * noise.Resolution(min_gain, rounds, alpha);
   if (!noise.Noisy()) {
     return fmt::format(

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "tune/budget.h"
 #include "tune/merge_records.h"
 #include "tune/report.h"
 #include "tune/report_data.h"
@@ -42,6 +43,7 @@ p{margin:6px 0;max-width:76ch}
 .plot{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px;overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:13.5px}
 th{text-align:left;color:var(--dim);font-weight:500}
+td.mono{overflow-wrap:anywhere;min-width:10em}
 th,td{padding:5px 12px 5px 0;border-bottom:1px solid var(--line);vertical-align:top}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 svg{display:block;width:100%;height:auto}
@@ -118,8 +120,9 @@ std::string Head(const ReportData& data) {
   text += Card(fmt::format("{:.0f} %", 100 * run.quiet),
                "of samples found the machine quiet");
   if (seconds >= 0) {
-    text += Card(fmt::format("{} min {:02} s", seconds / 60, seconds % 60),
-                 run.ended);
+    // "2026-01-02T03:04:05Z" to the day.
+    text += Card(DurationText(static_cast<double>(seconds)),
+                 "of measuring, on " + run.ended.substr(0, 10));
   }
   return text + "</div>\n";
 }

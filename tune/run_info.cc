@@ -79,7 +79,7 @@ void UpdateRun(const TuneMachine& machine,
         std::max(0.0, 100 * (now.pressure - before.pressure) / seconds);
   }
   run->quiet = machine.gauge.QuietShare();
-  run->aa_p95_pct = 100 * machine.noise.p95;
+  run->aa_p95_pct = 100 * std::expm1(machine.noise.p95);
   run->demand_pct = 100 * std::expm1(demand);
   run->fma_gflops_1t = machine.peaks.fma_gflops_1t;
   run->fma_gflops_all = machine.peaks.fma_gflops_all;
