@@ -1,4 +1,4 @@
-"""heed in PyTorch: one call, and a module whose attention goes to heed.
+"""heed in PyTorch: one call, and a model whose attention goes to heed.
 
     python examples/python_torch.py
 """
@@ -14,10 +14,24 @@ with torch.no_grad():
     theirs = F.scaled_dot_product_attention(q, k, v, is_causal=True)
 print("largest difference", float((mine - theirs).abs().max()))
 
-attention = torch.nn.MultiheadAttention(768, 12, batch_first=True).eval()
-mask = torch.ones(256, 256).triu(1).bool()
-x = torch.randn(1, 256, 768)
-with torch.inference_mode(), heed.torch.enable() as counts:
-    attention(x, x, x, attn_mask=mask, need_weights=False)
-    F.scaled_dot_product_attention(q, k, v, dropout_p=0.1)  # heed has no dropout
+
+class SelfAttention(torch.nn.Module):
+    """A model that calls PyTorch's function and knows nothing of heed."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.out = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(y.transpose(1, 2).flatten(2))
+
+
+model, x = SelfAttention(768, 12), torch.randn(1, 256, 768)
+with heed.torch.enable() as counts:
+    with torch.no_grad():
+        model(x)
+    model(x).sum().backward()  # heed has no backward pass
 print("who computed what:", dict(counts))

@@ -9,7 +9,9 @@ import transformers
 import heed.transformers
 
 heed.transformers.register()
-config = transformers.GPT2Config(n_layer=2, n_embd=128, n_head=4, vocab_size=500)
+config = transformers.GPT2Config(
+    n_layer=2, n_embd=128, n_head=4, vocab_size=500, bos_token_id=1, eos_token_id=2
+)
 model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="heed").eval()
 x = torch.arange(3, 15)[None]
 with torch.no_grad():

@@ -69,7 +69,8 @@ OrtStatusPtr AttentionKernel::ComputeV2(OrtKernelContext* context) {
 
 }  // namespace heed_ort
 
-extern "C" ORT_EXPORT OrtStatus* ORT_API_CALL
+// ORT_EXPORT is nothing on Linux, and we hide what is not said to be seen.
+extern "C" __attribute__((visibility("default"))) OrtStatus* ORT_API_CALL
 RegisterCustomOps(OrtSessionOptions* options, const OrtApiBase* api) {
   using heed_ort::AttentionOp;
   const OrtApi* table = api->GetApi(ORT_API_VERSION);
