@@ -20,8 +20,9 @@ namespace {
 // them all the same.
 constexpr double kLongConfirmSeconds = 8;
 constexpr double kFewRounds = 20;
-// Guesses of microseconds are far off; two seconds do for any small shape.
-constexpr double kMinWantedSeconds = 2;
+// Guesses of microseconds are far off, and planning and checking 24 candidates
+// takes time too; who is done early gives it back.
+constexpr double kMinWantedSeconds = 3;
 // Kept free of samples for writing and for the last round to run over.
 constexpr double kReservePart = 0.02;
 constexpr int kMostNoiseRounds = 500;
