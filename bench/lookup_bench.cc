@@ -1,5 +1,5 @@
 // What finding a tuning entry costs each plan, once the records are read: the
-// class and two hash look-ups. A record of a thousand entries, so that the
+// class and a hash look-up. A record of a thousand entries, so that the
 // table does not sit in the L1.
 
 #include <benchmark/benchmark.h>
@@ -58,7 +58,7 @@ void RunLookup(benchmark::State& state, int64_t len) {
 
 void RegisterLookupBenchmarks() {
   benchmark::RegisterBenchmark("lookup/hit", RunLookup, 1024);
-  // Lengths that no entry is near, so that both tables are asked.
+  // Lengths that no entry is near.
   benchmark::RegisterBenchmark("lookup/miss", RunLookup, 1 << 20);
 }
 

@@ -45,40 +45,41 @@ void RecordIndex::AddEntry(const FoundRecord& found, const RecordEntry& entry) {
     ShapeClass c = entry.shape_class;
     c.len_q = scaled(c.len_q, step[0]);
     c.len_k = scaled(c.len_k, step[1]);
-    Hit hit{&entry, &found, found.tier, step[0] != 0 || step[1] != 0};
-    const auto [at, inserted] = exact_.try_emplace(c, hit);
-    if (!inserted && Better(hit, at->second)) at->second = hit;
-
-    hit.tier = std::max(hit.tier, Tier::kUarch);
-    std::vector<Hit>& hits = any_[WithoutThreads(c)];
-    const auto same_threads = [&entry](const Hit& other) {
-      return other.entry->shape_class.threads == entry.shape_class.threads;
-    };
-    const auto other = std::find_if(hits.begin(), hits.end(), same_threads);
-    if (other == hits.end()) {
-      hits.push_back(hit);
-    } else if (Better(hit, *other)) {
-      *other = hit;
+    const Hit hit{&entry, &found, found.tier, step[0] != 0 || step[1] != 0};
+    Hit other = hit;
+    other.tier = std::max(hit.tier, Tier::kUarch);
+    std::vector<Serving>& row = table_[WithoutThreads(c)];
+    const auto known =
+        std::find_if(row.begin(), row.end(), [&c](const Serving& s) {
+          return s.threads == c.threads && s.pieces == c.pieces;
+        });
+    if (known == row.end()) {
+      row.push_back({c.threads, c.pieces, hit, other});
+    } else if (Better(hit, known->same)) {
+      known->same = hit;
+      known->other = other;
     }
   }
 }
 
 const Hit* RecordIndex::Find(const ShapeClass& wanted) const {
-  const auto exact = exact_.find(wanted);
-  if (exact != exact_.end()) return &exact->second;
-  const auto any = any_.find(WithoutThreads(wanted));
-  if (any == any_.end()) return nullptr;
-  const Hit* best = nullptr;
-  const auto distance = [&wanted](const Hit& hit) {
-    return std::abs(hit.entry->shape_class.threads - wanted.threads);
+  const auto found = table_.find(WithoutThreads(wanted));
+  if (found == table_.end()) return nullptr;
+  const Serving* best = nullptr;
+  const auto distance = [&wanted](const Serving& serving) {
+    return std::abs(serving.threads - wanted.threads);
   };
-  for (const Hit& hit : any->second) {
-    if (best == nullptr || hit.tier < best->tier ||
-        (hit.tier == best->tier && distance(hit) < distance(*best))) {
-      best = &hit;
+  for (const Serving& serving : found->second) {
+    if (serving.threads == wanted.threads && serving.pieces == wanted.pieces) {
+      return &serving.same;
+    }
+    if (best == nullptr || serving.other.tier < best->other.tier ||
+        (serving.other.tier == best->other.tier &&
+         distance(serving) < distance(*best))) {
+      best = &serving;
     }
   }
-  return best;
+  return best == nullptr ? nullptr : &best->other;
 }
 
 }  // namespace heed

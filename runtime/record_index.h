@@ -1,5 +1,5 @@
-// From a class of shapes to the best entry of all records that were read: two
-// hash look-ups, no allocation, no I/O.
+// From a class of shapes to the best entry of all records that were read: one
+// hash look-up, no allocation, no I/O.
 #ifndef HEED_RUNTIME_RECORD_INDEX_H_
 #define HEED_RUNTIME_RECORD_INDEX_H_
 
@@ -58,15 +58,19 @@ class RecordIndex {
 
   // The entry for a class: of the best tier its own, else one whose lengths are
   // within a factor of two of it in all; else one for another number of
-  // threads. Null if there is none.
+  // threads, whose tier is then kUarch at best. Null if there is none.
   const Hit* Find(const ShapeClass& wanted) const;
 
  private:
   void AddEntry(const FoundRecord& found, const RecordEntry& entry);
 
-  std::unordered_map<ShapeClass, Hit, ShapeClassHash> exact_;
-  // By class without threads; best for each number of threads.
-  std::unordered_map<ShapeClass, std::vector<Hit>, ShapeClassHash> any_;
+  // What serves a class, whatever its threads: for each number of threads and
+  // pieces, the entry as it is, and as it serves other threads.
+  struct Serving {
+    int32_t threads, pieces;
+    Hit same, other;
+  };
+  std::unordered_map<ShapeClass, std::vector<Serving>, ShapeClassHash> table_;
 };
 
 }  // namespace heed

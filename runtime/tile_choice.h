@@ -32,7 +32,7 @@ const Hit* FindHit(const RecordSet& records, const heed_problem& problem,
                    int threads);
 
 // The tile for a valid problem, of the entry in `hit` if it was measured on the
-// kernels' target, else of the model. Nothing is built or read: 100 ns.
+// kernels' target, else of the model. Nothing is built or read.
 TileChoice ChooseTile(const RecordSet& records, const Hit* hit,
                       const heed_problem& problem, const Kernels& kernels,
                       const Machine& machine, int threads);
