@@ -8,11 +8,11 @@ multiply-add, the SIMD target. heed.torch, heed.transformers and heed.onnx bring
 it to what their names say; each needs what it is named after.
 """
 
+from . import _core
 from ._attention import attention
 from ._command import info, tune
-from ._core import library as _library
 from ._paged import PagedCache
 from ._plan import Plan
 
-__version__ = _library.heed_version().decode()
+__version__ = _core.library.heed_version().decode()
 __all__ = ["PagedCache", "Plan", "attention", "info", "tune"]

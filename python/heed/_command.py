@@ -17,10 +17,9 @@ def _command():
     named = os.environ.get("HEED_COMMAND")
     if named:
         return named
-    for folder in _package_path:
-        inside = Path(folder) / "bin" / "heed"
-        if inside.exists():
-            return str(inside)
+    inside = _library.packaged(_package_path, "bin/heed")
+    if inside:
+        return inside
     beside = Path(_core.library.path).resolve().parent
     for inside in (beside / "heed", beside.parent / "bin" / "heed"):
         if inside.exists():

@@ -13,15 +13,30 @@ from . import _abi
 VERSION = "0.1"
 
 
+def packaged(package_path, name):
+    """The file `name` of the installed package, or None. An editable install has
+    Python's files where they were written, and these where it was installed."""
+    for folder in package_path:
+        path = Path(folder) / name
+        if path.exists():
+            return str(path)
+    from importlib import metadata
+
+    try:
+        path = Path(metadata.distribution("heed").locate_file(Path("heed") / name))
+    except metadata.PackageNotFoundError:
+        return None
+    return str(path) if path.exists() else None
+
+
 def _candidates(package_path):
     """Where libheed may be, best first: named, in the wheel, installed."""
     named = os.environ.get("HEED_LIBRARY")
     if named:
         return [named]
     name = "libheed.so." + VERSION
-    inside = [Path(folder) / "lib" / name for folder in package_path]
-    found = [str(path) for path in inside if path.exists()]
-    found.append(name)
+    inside = packaged(package_path, "lib/" + name)
+    found = [inside, name] if inside else [name]
     installed = ctypes.util.find_library("heed")
     if installed:
         found.append(installed)

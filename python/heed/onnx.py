@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from . import __path__ as _package_path
-from . import _core
+from . import _core, _library
 
 __all__ = ["DOMAIN", "library", "rewrite", "session_options"]
 
@@ -31,11 +31,12 @@ def library() -> str:
     named = os.environ.get("HEED_ORT_LIBRARY")
     if named:
         return named
-    folders = [Path(folder) / "lib" for folder in _package_path]
-    folders.append(Path(_core.library.path).resolve().parent)
-    for folder in folders:
-        if (folder / "libheed_ort.so").exists():
-            return str(folder / "libheed_ort.so")
+    inside = _library.packaged(_package_path, "lib/libheed_ort.so")
+    if inside:
+        return inside
+    beside = Path(_core.library.path).resolve().parent / "libheed_ort.so"
+    if beside.exists():
+        return str(beside)
     raise RuntimeError(
         "heed: libheed_ort.so is not there; it is built where CMake finds "
         "onnxruntime_cxx_api.h, or name the file in HEED_ORT_LIBRARY"
