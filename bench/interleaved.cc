@@ -9,7 +9,6 @@ namespace heed {
 namespace {
 
 constexpr int kFewestRounds = 3;
-constexpr double kSampleSeconds = 2e-3;
 // A sample never holds more calls than this, however short they are.
 constexpr int kMostCalls = 1 << 20;
 

@@ -17,6 +17,10 @@ namespace heed {
 // A round is quiet if the canary takes at most this much longer than its best.
 constexpr double kCanarySlack = 1.10;
 
+// One sample of what is measured: many of the clock's ticks, and short beside
+// the seconds for which a neighbour comes and goes.
+constexpr double kSampleSeconds = 2e-3;
+
 // Seconds by a clock that does not go back.
 double Now();
 

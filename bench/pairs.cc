@@ -12,7 +12,6 @@ namespace heed {
 namespace {
 
 constexpr double kAlpha = 0.05;
-constexpr double kSampleSeconds = 2e-3;
 
 struct OptionPair {
   const char* name;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "runtime/error.h"
+#include "runtime/free_memory.h"
 #include "runtime/include/heed.h"
 
 namespace heed {
@@ -10,10 +11,6 @@ namespace {
 
 struct DestroyPlan {
   void operator()(heed_plan* plan) const { heed_plan_destroy(plan); }
-};
-
-struct Free {
-  void operator()(void* memory) const { std::free(memory); }
 };
 
 heed_status Attention(const heed_problem* problem, const heed_options* options,
@@ -35,7 +32,7 @@ heed_status Attention(const heed_problem* problem, const heed_options* options,
   heed_call with_workspace = *call;
   with_workspace.workspace = nullptr;
   with_workspace.workspace_size = heed_plan_workspace_size(created);
-  std::unique_ptr<void, Free> workspace;
+  std::unique_ptr<void, FreeMemory> workspace;
   if (with_workspace.workspace_size != 0) {
     // A plan's workspace is a multiple of 64, as aligned_alloc requires.
     workspace.reset(std::aligned_alloc(64, with_workspace.workspace_size));

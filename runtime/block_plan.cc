@@ -20,9 +20,6 @@
 namespace heed {
 namespace {
 
-// Between the slices of two workers, as in runtime/plan_cut.cc.
-constexpr size_t kSliceGap = 128;
-
 heed_status ValidateSizes(const heed_block& block, int64_t batch, int64_t len,
                           int64_t len_cache) {
   const struct {

@@ -15,7 +15,7 @@ struct Counted {
   alignas(64) std::atomic<size_t> next{0};  // written by every worker
 };
 
-void Work(void* context, size_t worker) {
+void TakeTasks(void* context, size_t worker) {
   Counted& counted = *static_cast<Counted*>(context);
   // Relaxed: the runner's return orders what tasks write.
   for (size_t task; (task = counted.next.fetch_add(
@@ -34,7 +34,7 @@ heed_status RunCounted(const heed_runner& runner, size_t workers, size_t tasks,
     return HEED_OK;
   }
   Counted counted{tasks, run, context};
-  runner.run(runner.runner_ctx, workers, Work, &counted);
+  runner.run(runner.runner_ctx, workers, TakeTasks, &counted);
   const size_t taken = counted.next.load(std::memory_order_relaxed);
   if (taken >= tasks) return HEED_OK;
   return Fail(HEED_INTERNAL,

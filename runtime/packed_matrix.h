@@ -3,17 +3,13 @@
 #define HEED_RUNTIME_PACKED_MATRIX_H_
 
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 
 #include "kernels/token_kernels.h"
+#include "runtime/free_memory.h"
 #include "runtime/include/heed_block.h"
 
 namespace heed {
-
-struct FreeMemory {
-  void operator()(void* memory) const { std::free(memory); }
-};
 
 // Memory aligned to 64 bytes at least, on huge pages where the system likes:
 // with pages of 4 KB a projection of one token waits for page walks. Throws

@@ -12,10 +12,6 @@
 namespace heed {
 namespace {
 
-// Two cache lines between the slices of two workers: x86 fetches lines in
-// pairs, and an odd distance keeps slices off each other's L1 sets.
-constexpr size_t kSliceGap = 128;
-
 // The most that the copies of a ragged batch may take. They have room for the
 // longest sequence batch times over, since a plan knows no more: 256 sequences
 // of up to 32768 keys, 8 heads of 128, would ask for 64 GB whatever is in use.

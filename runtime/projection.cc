@@ -4,13 +4,12 @@
 
 #include "runtime/counted_tasks.h"
 #include "runtime/plan.h"
+#include "runtime/sticky_size.h"
 
 namespace heed {
 namespace {
 
 size_t DivideUp(size_t a, size_t b) { return a / b + (a % b != 0); }
-
-size_t RoundUp(size_t a, size_t b) { return DivideUp(a, b) * b; }
 
 // Panels that one row meets at once (kernels/project-inl.h).
 constexpr size_t kPanelsAtOnce = 4;

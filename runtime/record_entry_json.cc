@@ -3,12 +3,11 @@
 #include <cstdint>
 
 #include "runtime/record_text.h"
+#include "runtime/shape_class.h"
 #include "runtime/tile_model.h"
 
 namespace heed {
 namespace {
-
-constexpr int64_t kMaxLength = int64_t{1} << 40;
 
 bool IsBucket(int64_t value) { return value > 0 && (value & (value - 1)) == 0; }
 
@@ -32,21 +31,21 @@ bool ClassFromJson(const Json& json, const std::string& place, ShapeClass* c,
   if (reader.ok() && c->dtype == 0) {
     reader.Failed("dtype", "expected one of f32, f16, bf16");
   }
-  reader.Integer("dim_qk", 0, kMaxLength, &c->dim_qk);
-  reader.Integer("dim_v", 0, kMaxLength, &c->dim_v);
-  reader.Integer("group", 1, kMaxLength, &c->group);
-  reader.Integer("len_q", 1, kMaxLength, &c->len_q);
-  reader.Integer("len_k", 1, kMaxLength, &c->len_k);
+  reader.Integer("dim_qk", 0, kMaxClassSize, &c->dim_qk);
+  reader.Integer("dim_v", 0, kMaxClassSize, &c->dim_v);
+  reader.Integer("group", 1, kMaxClassSize, &c->group);
+  reader.Integer("len_q", 1, kMaxClassSize, &c->len_q);
+  reader.Integer("len_k", 1, kMaxClassSize, &c->len_k);
   reader.Choice("causal", kCausal, &c->causal);
-  reader.Integer("window", 0, kMaxLength, &c->window);
+  reader.Integer("window", 0, kMaxClassSize, &c->window);
   reader.Choice("mask", kMasks, &c->mask);
-  reader.Integer("mask_block_q", 1, kMaxLength, &c->mask_block_q);
-  reader.Integer("mask_block_k", 1, kMaxLength, &c->mask_block_k);
+  reader.Integer("mask_block_q", 1, kMaxClassSize, &c->mask_block_q);
+  reader.Integer("mask_block_k", 1, kMaxClassSize, &c->mask_block_k);
   reader.Bool("softcap", &c->softcap);
   reader.Bool("alibi", &c->alibi);
   reader.Bool("sinks", &c->sinks);
   reader.Bool("ragged", &c->ragged);
-  reader.Integer("page_size", 0, kMaxLength, &c->page_size);
+  reader.Integer("page_size", 0, kMaxClassSize, &c->page_size);
   reader.Integer("pieces", 0, 2, &c->pieces);
   reader.Integer("threads", 1, 1 << 20, &c->threads);
   const bool buckets = IsBucket(c->len_q) && IsBucket(c->len_k) &&

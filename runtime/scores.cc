@@ -7,6 +7,7 @@
 #include "runtime/bind.h"
 #include "runtime/call.h"
 #include "runtime/error.h"
+#include "runtime/free_memory.h"
 #include "runtime/lengths.h"
 #include "runtime/plan.h"
 #include "runtime/problem.h"
@@ -17,10 +18,6 @@ namespace heed {
 namespace {
 
 constexpr size_t kRowsAtOnce = 16;
-
-struct Free {
-  void operator()(void* memory) const { std::free(memory); }
-};
 
 ScoreStage StageOf(heed_score_stage stage) {
   switch (stage) {
@@ -55,7 +52,7 @@ heed_status Show(const heed_plan& plan, const heed_call& call, ScoreStage stage,
   const heed_problem& problem = plan.problem;
   const size_t bytes = plan.kernels.decode_scratch_bytes(
       kRowsAtOnce, static_cast<size_t>(problem.dim_qk), 0);
-  const std::unique_ptr<void, Free> scratch(
+  const std::unique_ptr<void, FreeMemory> scratch(
       std::aligned_alloc(64, (bytes + 63) & ~size_t{63}));
   if (scratch == nullptr) {
     return Fail(HEED_OUT_OF_MEMORY, "no memory for %zu bytes of scratch",

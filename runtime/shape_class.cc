@@ -9,7 +9,6 @@
 namespace heed {
 namespace {
 
-constexpr int64_t kMaxLength = int64_t{1} << 40;
 constexpr int64_t kPieceRows = 64;
 const char* const kPiecesNames[] = {"few", "some", "many"};
 
@@ -83,7 +82,7 @@ int32_t PiecesBucket(const heed_problem& problem, int64_t rows, int threads) {
 
 int64_t BucketOf(int64_t value, int64_t lowest) {
   if (value <= lowest) return lowest;
-  if (value >= kMaxLength) return kMaxLength;
+  if (value >= kMaxClassSize) return kMaxClassSize;
   // The first power of two that is not below it; `lowest` is one itself.
   return int64_t{1} << (64 - __builtin_clzll(static_cast<uint64_t>(value - 1)));
 }

@@ -11,6 +11,8 @@
 
 namespace heed {
 
+constexpr int64_t kMaxClassSize = int64_t{1} << 40;
+
 // Lengths and whatever else may be any number fall into buckets, named by their
 // upper end, a power of two; all else counts exactly. What is not in here
 // (scale, the soft cap's value, where a window without a causal line stands)

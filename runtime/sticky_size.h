@@ -1,4 +1,4 @@
-// Sizes that stick at SIZE_MAX instead of overflowing.
+// Sizes of memory, which stick at SIZE_MAX instead of overflowing.
 #ifndef HEED_RUNTIME_STICKY_SIZE_H_
 #define HEED_RUNTIME_STICKY_SIZE_H_
 
@@ -15,6 +15,14 @@ inline size_t Times(size_t a, size_t b) {
 inline size_t Plus(size_t a, size_t b) {
   size_t sum;
   return __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
+}
+
+// Two cache lines between the slices of two workers: x86 fetches lines in
+// pairs, and an odd distance keeps slices off each other's L1 sets.
+constexpr size_t kSliceGap = 128;
+
+inline size_t RoundUp(size_t value, size_t multiple) {
+  return value + (multiple - value % multiple) % multiple;
 }
 
 // Rounded up to a cache line.

@@ -4,13 +4,10 @@
 
 #include "runtime/config.h"
 #include "runtime/problem.h"
+#include "runtime/sticky_size.h"
 
 namespace heed {
 namespace {
-
-size_t RoundUp(size_t value, size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 // Bytes one task keeps touching while it walks the keys: q transposed, one
 // score tile, the outputs and, if copied, the v tile.

@@ -8,13 +8,12 @@
 #include "tests/row_program.h"
 #include "tests/sanitizer.h"
 #include "tests/scratch.h"
+#include "tests/special_values.h"
 
 namespace heed::test {
 namespace {
 
 // Not a number a test computes, so an element that was not written shows.
-constexpr float kSentinel = -7.70807e33f;
-
 size_t Count(int64_t a, int64_t b, int64_t c, int64_t d) {
   return static_cast<size_t>(a * b * c * d);
 }
@@ -103,7 +102,8 @@ void RunSerially(void*, size_t count, void (*task)(void*, size_t), void* ctx) {
   for (size_t i = 0; i < count; ++i) task(ctx, i);
 }
 
-void RunOnThreads(void*, size_t count, void (*task)(void*, size_t), void* ctx) {
+void RunOnNewThreads(void*, size_t count, void (*task)(void*, size_t),
+                     void* ctx) {
   std::vector<std::thread> threads;
   for (size_t i = 1; i < count; ++i) threads.emplace_back(task, ctx, i);
   if (count > 0) task(ctx, 0);
@@ -276,7 +276,7 @@ const heed_runner* SerialRunner() {
 }
 
 const heed_runner* ThreadRunner() {
-  static const heed_runner runner = {RunOnThreads, nullptr};
+  static const heed_runner runner = {RunOnNewThreads, nullptr};
   return &runner;
 }
 

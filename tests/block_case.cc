@@ -7,12 +7,11 @@
 #include <cstring>
 #include <memory>
 
+#include "tests/special_values.h"
 #include "tests/stored_case.h"
 
 namespace heed::test {
 namespace {
-
-constexpr float kSentinel = -123456.0f;
 
 // Rounds x to the type and writes it as element `index`.
 void Put(int32_t dtype, int64_t index, float* x, std::vector<char>* bytes) {

@@ -15,11 +15,6 @@
 namespace heed::test {
 namespace {
 
-constexpr double kU = 0x1p-24;
-
-// The error of a chain of n roundings, relative to the sum of magnitudes.
-double Gamma(double n) { return n * kU / (1 - n * kU); }
-
 struct Bounded {
   double value, bound;
 };
@@ -51,7 +46,8 @@ std::vector<Bounded> NormReference(const BlockCase& c, const float* x) {
     }
     const double delta = Gamma(chain + 2) * spread;
     for (int64_t i = 0; i < n; ++i) {
-      tau[i] = kU * (std::abs(t[i]) + off) + delta + 2 * kU * std::abs(t[i]);
+      tau[i] =
+          kUnit * (std::abs(t[i]) + off) + delta + 2 * kUnit * std::abs(t[i]);
     }
   }
   double variance = 0, error = 0;
@@ -65,17 +61,17 @@ std::vector<Bounded> NormReference(const BlockCase& c, const float* x) {
   const double eps = static_cast<float>(c.desc.norm_eps);
   const double r = 1 / std::sqrt(variance + eps);
   // Half, and a little: (1 - z)^-1/2 - 1 < 0.6 z for z < 0.2.
-  const double rho = 0.6 * error / (variance + eps) + 4 * kU;
+  const double rho = 0.6 * error / (variance + eps) + 4 * kUnit;
   std::vector<Bounded> ln;
   for (int64_t i = 0; i < n; ++i) {
     const double gain = c.gain.empty() ? 1 : c.gain[i];
     const double bias = c.bias.empty() ? 0 : c.bias[i];
     const double value = t[i] * r * gain + bias;
     const double of_product =
-        tau[i] * r * (1 + rho) + std::abs(t[i]) * r * (rho + kU);
+        tau[i] * r * (1 + rho) + std::abs(t[i]) * r * (rho + kUnit);
     ln.push_back(
-        {value,
-         1.01 * (std::abs(gain) * of_product + kU * std::abs(value)) + 1e-40});
+        {value, 1.01 * (std::abs(gain) * of_product + kUnit * std::abs(value)) +
+                    1e-40});
   }
   return ln;
 }
@@ -122,7 +118,7 @@ void RopeReference(const heed_block_desc& desc, int64_t position,
     const Bounded a = first, b = second;
     const double error =
         a.bound + b.bound +
-        (std::abs(a.value) + std::abs(b.value)) * (4 * kU + angle * 1e-14);
+        (std::abs(a.value) + std::abs(b.value)) * (4 * kUnit + angle * 1e-14);
     first = {a.value * std::cos(angle) - b.value * std::sin(angle), error};
     second = {b.value * std::cos(angle) + a.value * std::sin(angle), error};
   }
@@ -210,7 +206,7 @@ void CheckOut(const BlockCase& c, const BlockValues& got, int64_t row,
     const double sum = desc.residual != 0
                            ? static_cast<double>(c.x[at]) + got.attn_out[at]
                            : got.attn_out[at];
-    compare->IsWithin("resid", got.resid[at], {sum, kU * std::abs(sum)});
+    compare->IsWithin("resid", got.resid[at], {sum, kUnit * std::abs(sum)});
   }
 }
 

@@ -12,20 +12,10 @@
 
 #include "tests/attention_case.h"
 #include "tests/input_families.h"
+#include "tests/refused_call.h"
 
 namespace heed::test {
 namespace {
-
-void ExpectMessage(const std::vector<std::string>& parts) {
-  const std::string message = heed_last_error();
-  for (const std::string& part : parts) {
-    EXPECT_NE(message.find(part), std::string::npos)
-        << "'" << part << "' is not in: " << message;
-  }
-  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-}
-
-heed_problem GoodProblem() { return MakeProblem(2, 4, 2, 5, 7, 8, 6); }
 
 TEST(PlanArguments, NullPointersAreRefused) {
   const heed_problem problem = GoodProblem();

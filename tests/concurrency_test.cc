@@ -17,22 +17,15 @@
 namespace heed::test {
 namespace {
 
-Case NormalCase(const heed_problem& problem, uint64_t seed) {
-  Case c = MakeCase(problem);
-  Random random(seed);
-  Families().front().fill(&random, &c);
-  return c;
-}
+using FreedMemory = std::unique_ptr<void, decltype(&std::free)>;
 
-using Workspace = std::unique_ptr<void, decltype(&std::free)>;
-
-Workspace MakeWorkspace(const heed_plan* plan) {
+FreedMemory MakeWorkspace(const heed_plan* plan) {
   const size_t size = (heed_plan_workspace_size(plan) + 64) / 64 * 64;
-  return Workspace(std::aligned_alloc(64, size), &std::free);
+  return FreedMemory(std::aligned_alloc(64, size), &std::free);
 }
 
 heed_status RunPlan(const heed_plan* plan, const Case& c, Result* result) {
-  const Workspace workspace = MakeWorkspace(plan);
+  const FreedMemory workspace = MakeWorkspace(plan);
   heed_call call = DenseCall(c, result);
   call.workspace = workspace.get();
   call.workspace_size = heed_plan_workspace_size(plan);

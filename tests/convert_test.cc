@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #undef HWY_TARGET_INCLUDE
@@ -55,6 +54,7 @@ HWY_AFTER_NAMESPACE();
 
 #include "runtime/targets.h"
 #include "tests/input_families.h"
+#include "tests/special_values.h"
 #include "tests/stored_case.h"
 #include "tune/storage.h"
 
@@ -124,11 +124,10 @@ TEST(Convert, EveryPatternWidensExactly) {
 // All values of the dtype, all ties between neighbours, what lies next to
 // either, the ends of the range, and random floats of every exponent.
 std::vector<float> FloatsToNarrow(int32_t dtype) {
-  constexpr float kInf = std::numeric_limits<float>::infinity();
   std::vector<float> floats = {
-      kInf,     -kInf,      65504.0f, 65519.99f, 65520.0f,  65536.0f,
-      1e38f,    FLT_MAX,    -FLT_MAX, FLT_MIN,   0x1p-149f, 0x1p-24f,
-      0x1p-25f, 0x1.8p-25f, 0x1p-26f, 0x1p-133f, 0x1p-134f};
+      kInfinity, -kInfinity, 65504.0f, 65519.99f, 65520.0f,  65536.0f,
+      1e38f,     FLT_MAX,    -FLT_MAX, FLT_MIN,   0x1p-149f, 0x1p-24f,
+      0x1p-25f,  0x1.8p-25f, 0x1p-26f, 0x1p-133f, 0x1p-134f};
   const std::vector<float> values = ValuesOf(dtype, AllPatterns());
   for (size_t i = 0; i + 1 < values.size(); ++i) {
     if (!std::isfinite(values[i])) continue;
@@ -139,8 +138,8 @@ std::vector<float> FloatsToNarrow(int32_t dtype) {
     const float tie = static_cast<float>((values[i] + next) / 2);
     for (const float x : {values[i], tie}) {
       floats.push_back(x);
-      floats.push_back(std::nextafter(x, kInf));
-      floats.push_back(std::nextafter(x, -kInf));
+      floats.push_back(std::nextafter(x, kInfinity));
+      floats.push_back(std::nextafter(x, -kInfinity));
     }
   }
   Random random(16);

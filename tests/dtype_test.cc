@@ -45,13 +45,6 @@ std::string NameOf(const StoredCase& c, const Settings& settings) {
   return std::string(text) + " " + NameOf(settings);
 }
 
-Case NormalCase(const heed_problem& problem, uint64_t seed = 1) {
-  Case c = MakeCase(problem);
-  Random random(seed);
-  Families().front().fill(&random, &c);
-  return c;
-}
-
 // All patterns as the values of one key that has all the weight.
 TEST(Dtype, EveryPatternOfVComesBack) {
   for (const int32_t dtype : kStoredDtypes) {

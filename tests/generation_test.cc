@@ -22,7 +22,7 @@ constexpr int64_t kHeadsKv = 2, kDim = 16;
 
 // Two chunks of keys and a part. HEED_GENERATION_TOKENS=10000 is what a long
 // answer takes, some minutes.
-int64_t Tokens() {
+int64_t TokenCount() {
   const char* const tokens = std::getenv("HEED_GENERATION_TOKENS");
   return tokens == nullptr ? 1600 : std::atoll(tokens);
 }
@@ -175,7 +175,7 @@ Buffer Generate(const Loop& loop, const Model& model, int64_t tokens) {
 }
 
 void ExpectPrefill(const Loop& loop) {
-  const int64_t tokens = Tokens();
+  const int64_t tokens = TokenCount();
   const Model model(loop, tokens);
   const Buffer want = Prefill(loop, model, tokens);
   const Buffer got = Generate(loop, model, tokens);

@@ -236,4 +236,12 @@ const std::vector<Family>& Families() {
   return families;
 }
 
+Case NormalCase(const heed_problem& problem, uint64_t seed,
+                int64_t causal_offset) {
+  Case c = MakeCase(problem, causal_offset);
+  Random random(seed);
+  Families().front().fill(&random, &c);
+  return c;
+}
+
 }  // namespace heed::test

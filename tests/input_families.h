@@ -38,6 +38,10 @@ struct Family {
 // All of them; the first is ordinary N(0, 1).
 const std::vector<Family>& Families();
 
+// A problem with ordinary numbers.
+Case NormalCase(const heed_problem& problem, uint64_t seed = 1,
+                int64_t causal_offset = 0);
+
 }  // namespace heed::test
 
 #endif  // HEED_TESTS_INPUT_FAMILIES_H_

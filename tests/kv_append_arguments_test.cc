@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/append_case.h"
+#include "tests/refused_call.h"
 
 namespace heed::test {
 namespace {
@@ -21,11 +22,7 @@ void ExpectRefused(const AppendCase& good, const Change& change,
   c.append.v_cache.data = c.v_cache.bytes.data();
   change(&c.append);
   EXPECT_EQ(heed_kv_append(&c.append), HEED_INVALID_ARGUMENT);
-  const std::string message = heed_last_error();
-  for (const std::string& part : parts) {
-    EXPECT_NE(message.find(part), std::string::npos)
-        << "'" << part << "' is not in: " << message;
-  }
+  ExpectMessage(parts);
   EXPECT_EQ(c.k_cache.bytes, good.k_cache.bytes);
   EXPECT_EQ(c.v_cache.bytes, good.v_cache.bytes);
 }

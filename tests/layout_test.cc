@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -13,19 +12,12 @@
 #include "tests/fenced_buffer.h"
 #include "tests/guarded_tensor.h"
 #include "tests/input_families.h"
+#include "tests/special_values.h"
 
 namespace heed::test {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kGuard = 4.625e21f;
-
-Case NormalCase(const heed_problem& problem, uint64_t seed = 1) {
-  Case c = MakeCase(problem);
-  Random random(seed);
-  Families().front().fill(&random, &c);
-  return c;
-}
 
 using Strides = std::array<int64_t, 3>;
 

@@ -6,17 +6,16 @@
 #include <cmath>
 #include <functional>
 #include <heed.hpp>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "tests/attention_case.h"
 #include "tests/input_families.h"
+#include "tests/refused_call.h"
+#include "tests/special_values.h"
 
 namespace heed::test {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Dense [1, 1, rows, dim] states.
 struct States {
@@ -216,11 +215,7 @@ TEST(MergeStatesArguments, AreCheckedByName) {
     heed_merge merge = MergeOf(a, b, 3, &to);
     change(&merge);
     EXPECT_EQ(heed_merge_states(&merge), HEED_INVALID_ARGUMENT);
-    const std::string message = heed_last_error();
-    for (const std::string& part : parts) {
-      EXPECT_NE(message.find(part), std::string::npos)
-          << "'" << part << "' is not in: " << message;
-    }
+    ExpectMessage(parts);
     EXPECT_EQ(to.out, before.out);
     EXPECT_EQ(to.lse, before.lse);
   };

@@ -10,21 +10,13 @@
 
 #include "tests/attention_case.h"
 #include "tests/input_families.h"
+#include "tests/refused_call.h"
 #include "tests/sequence_case.h"
 
 namespace heed::test {
 namespace {
 
 constexpr int64_t kPageSizes[] = {1, 7, 8, 16, 48, 64, 256, 5000};
-
-heed_problem HeadsOf(int64_t heads_q, int64_t heads_kv,
-                     int32_t causal = HEED_CAUSAL_NONE) {
-  return MakeProblem(0, heads_q, heads_kv, 0, 0, 24, 17, causal);
-}
-
-std::vector<Lengths> MixedLengths() {
-  return {{1, 40}, {130, 130}, {0, 7}, {3, 0}, {1, 1000}, {70, 95}, {2, 801}};
-}
 
 TEST(Paged, KeysOfAnyPageSizeHaveTheBitsOfOneRun) {
   for (const int64_t page_size : kPageSizes) {
@@ -137,21 +129,6 @@ TEST(Paged, InvisibleKeysOfAPageHaveNoInfluence) {
           << NameOf(settings) << " " << poison;
     }
   }
-}
-
-void ExpectRefused(const Case& c, const std::function<void(heed_call*)>& change,
-                   const std::vector<std::string>& parts) {
-  Result untouched, result;
-  DenseCall(c, &untouched);
-  heed_call call = DenseCall(c, &result);
-  change(&call);
-  EXPECT_EQ(RunCall(c.problem, call, {}), HEED_INVALID_ARGUMENT);
-  const std::string message = heed_last_error();
-  for (const std::string& part : parts) {
-    EXPECT_NE(message.find(part), std::string::npos)
-        << "'" << part << "' is not in: " << message;
-  }
-  EXPECT_EQ(Difference(result, untouched), "");
 }
 
 TEST(PagedArguments, EntriesAreCheckedBySequenceAndPlace) {

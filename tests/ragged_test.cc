@@ -9,23 +9,13 @@
 
 #include "tests/attention_case.h"
 #include "tests/input_families.h"
+#include "tests/refused_call.h"
 #include "tests/sequence_case.h"
 
 namespace heed::test {
 namespace {
 
 constexpr Told kAllTold[] = {Told::kUsedKeys, Told::kPacked, Told::kPackedQ};
-
-heed_problem HeadsOf(int64_t heads_q, int64_t heads_kv,
-                     int32_t causal = HEED_CAUSAL_NONE) {
-  return MakeProblem(0, heads_q, heads_kv, 0, 0, 24, 17, causal);
-}
-
-// Prefills and decodes, none and few and many, not in order of cost.
-std::vector<Lengths> MixedLengths() {
-  return {{1, 40},  {130, 130}, {0, 7},   {3, 0},    {1, 1000},
-          {70, 95}, {1, 1},     {2, 801}, {17, 130}, {0, 0}};
-}
 
 TEST(Ragged, EachSequenceIsComputedAsIfAlone) {
   for (const Told told : kAllTold) {
@@ -279,22 +269,6 @@ TEST(Ragged, CopiesForTheLongestSequenceTimesTheBatchAreNotAskedFor) {
   ASSERT_EQ(heed_plan_create(&p, &options, &plan), HEED_OK);
   EXPECT_LT(heed_plan_workspace_size(plan), size_t{1} << 30);
   heed_plan_destroy(plan);
-}
-
-// The call is refused with a message of these parts, and writes nothing.
-void ExpectRefused(const Case& c, const std::function<void(heed_call*)>& change,
-                   const std::vector<std::string>& parts) {
-  Result untouched, result;
-  DenseCall(c, &untouched);
-  heed_call call = DenseCall(c, &result);
-  change(&call);
-  EXPECT_EQ(RunCall(c.problem, call, {}), HEED_INVALID_ARGUMENT);
-  const std::string message = heed_last_error();
-  for (const std::string& part : parts) {
-    EXPECT_NE(message.find(part), std::string::npos)
-        << "'" << part << "' is not in: " << message;
-  }
-  EXPECT_EQ(Difference(result, untouched), "");
 }
 
 TEST(RaggedArguments, LengthsAreCheckedByNameAndSequence) {

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <cfloat>
 #include <initializer_list>
-#include <limits>
 #include <vector>
 
 #include "tests/input_families.h"
+#include "tests/special_values.h"
 
 namespace heed::test {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Multiply-adds of one case, so that thousands of them take a minute in scalar
 // code; and of one in many, which may be larger.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,13 +14,11 @@
 #include "tests/kernel_call.h"
 #include "tests/random_problems.h"
 #include "tests/row_program.h"
+#include "tests/special_values.h"
 #include "tests/stored_case.h"
 
 namespace heed::test {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // The elements of x that hold the rows of the keys that a row sees.
 std::vector<bool> SeenElements(const Row& row, const KeyRows& keys, size_t dim,
@@ -110,7 +107,8 @@ TEST(RandomInfluence, WhatARowDoesNotSeeHasNoInfluenceWhateverItHolds) {
     Result from;
     RowPlace place;
     if (!RandomRow(seed, c, &from, &place)) return std::string();
-    const float poison = std::vector<float>{kNan, kInf, -kInf, 1e38f}[seed % 4];
+    const float poison =
+        std::vector<float>{kNan, kInfinity, -kInfinity, 1e38f}[seed % 4];
     Result ignored;
     const heed_call call = DenseCall(c, &ignored);
     const Row row =

@@ -7,6 +7,7 @@
 
 #include "kernels/kernels.h"
 #include "tests/row_program.h"
+#include "tests/special_values.h"
 
 // The bound. u = 2^-24 is the unit roundoff of float, gamma(n) = n u / (1 - n
 // u) bounds the relative error of n roundings in a row (Higham 2002,
@@ -52,14 +53,10 @@
 namespace heed::test {
 namespace {
 
-constexpr double kUnit = 0x1p-24;
 constexpr double kWeightError = 2e-7;
 constexpr double kSoftCapError = 1.2e-6;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLargestLogit =
     std::numeric_limits<float>::max() * 0.69314718055994530942;
-
-double Gamma(double n) { return n * kUnit / (1 - n * kUnit); }
 
 double ScaleOf(const heed_problem& problem) {
   if (problem.scale_mode == HEED_SCALE_VALUE) return problem.scale;

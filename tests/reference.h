@@ -12,6 +12,12 @@
 
 namespace heed::test {
 
+// Half of the distance of floats next to 1: the error of one rounding.
+inline constexpr double kUnit = 0x1p-24;
+
+// The error of a chain of n roundings, relative to the sum of magnitudes.
+inline double Gamma(double n) { return n * kUnit / (1 - n * kUnit); }
+
 struct ReferenceRow {
   std::vector<double> out;        // [dim_v]
   std::vector<double> out_bound;  // [dim_v], on |got - out|

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "tests/attention_case.h"
 #include "tests/guarded_tensor.h"
 #include "tests/report_case.h"
+#include "tests/special_values.h"
 #include "tests/stored_case.h"
 
 namespace heed::test {
@@ -37,14 +37,13 @@ void ExpectStoredReference(const StoredCase& c, const Settings& settings,
 
 // onnxruntime#32600
 TEST(PublicReports, NUM11_InfiniteF16KeysDoAsArithmeticSaysOnEveryTarget) {
-  constexpr float kInf = std::numeric_limits<float>::infinity();
   for (const int32_t dtype : kStoredDtypes) {
     for (const float q_sign : {1.0f, -1.0f}) {
       Case plain =
           GenCase(MakeProblem(1, 1, 1, 5, 5, 4, 4, HEED_CAUSAL_TOP_LEFT));
       for (float& x : plain.q) x = std::fabs(x) + 0.5f;
       for (size_t i = 0; i < plain.q.size(); i += 4) plain.q[i] *= q_sign;
-      std::fill_n(plain.k.begin() + 2 * 4, 4, kInf);
+      std::fill_n(plain.k.begin() + 2 * 4, 4, kInfinity);
       const StoredCase c = Store(plain, dtype);
       for (const Settings& settings : EveryKernel()) {
         const Result got = RunStored(c, settings);
@@ -59,7 +58,7 @@ TEST(PublicReports, NUM11_InfiniteF16KeysDoAsArithmeticSaysOnEveryTarget) {
     Case plain =
         GenCase(MakeProblem(1, 1, 1, 5, 5, 4, 4, HEED_CAUSAL_TOP_LEFT));
     for (float& x : plain.q) x = std::fabs(x) + 0.5f;
-    std::fill_n(plain.k.begin() + 2 * 4, 4, -kInf);
+    std::fill_n(plain.k.begin() + 2 * 4, 4, -kInfinity);
     const StoredCase infinite = Store(plain, dtype);
     std::fill_n(plain.k.begin() + 2 * 4, 4, -6e4f);
     const StoredCase finite = Store(plain, dtype);

@@ -8,19 +8,16 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "tests/attention_case.h"
 #include "tests/report_case.h"
+#include "tests/special_values.h"
 #include "tests/stored_case.h"
 
 namespace heed::test {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // A mask of these extents in which every key is visible, or nothing is added.
 void AddMask(Case* c, int32_t kind, int64_t batch, int64_t heads,
@@ -45,7 +42,7 @@ void Hide(Case* c, int64_t row, int64_t key) {
   if (c->problem.mask == HEED_MASK_BOOL) {
     c->mask.bytes[at] = 0;
   } else {
-    c->mask.values[at] = -kInf;
+    c->mask.values[at] = -kInfinity;
   }
 }
 
@@ -64,7 +61,7 @@ TEST(PublicReports, ROW01_APaddingRowIsZeroAndTheOthersAreRight) {
     ForEveryPath(c, [&](Result* got, const std::string& how) {
       ExpectReference(c, got, how);
       for (int64_t head = 0; head < 2; ++head) {
-        EXPECT_EQ(got->lse[head * 6 + 5], -kInf) << how;
+        EXPECT_EQ(got->lse[head * 6 + 5], -kInfinity) << how;
         for (int64_t d = 0; d < 8; ++d) {
           EXPECT_TRUE(SameBits(got->out[(head * 6 + 5) * 8 + d], 0.0f)) << how;
         }
@@ -298,7 +295,7 @@ TEST(PublicReports, NUM09_AMaskedKeyHasNoInfluenceWhateverItHolds) {
     }
     AddMask(&c, kind, 1, 1, 1);
     Hide(&c, 0, 1);
-    for (const float poison : {1e10f, kNan, kInf}) {
+    for (const float poison : {1e10f, kNan, kInfinity}) {
       for (const bool in_v : {false, true}) {
         Case poisoned = c;
         (in_v ? poisoned.v : poisoned.k)[4] = poison;
@@ -345,7 +342,7 @@ TEST(PublicReports, SHP05_MaskRowsMayLieMoreThanTwoToThe31ElementsApart) {
         if (kind == HEED_MASK_BOOL) {
           static_cast<uint8_t*>(mask.data())[at] = i == j ? 1 : 0;
         } else {
-          static_cast<float*>(mask.data())[at] = i == j ? 0 : -kInf;
+          static_cast<float*>(mask.data())[at] = i == j ? 0 : -kInfinity;
         }
       }
     }

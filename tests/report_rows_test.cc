@@ -4,18 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "tests/attention_case.h"
 #include "tests/input_families.h"
 #include "tests/report_case.h"
+#include "tests/special_values.h"
 
 namespace heed::test {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // flash-attention#978
 TEST(PublicReports, ROW07_LogSumOfAnEmptyRowIsMinusInfinity) {
@@ -26,7 +23,7 @@ TEST(PublicReports, ROW07_LogSumOfAnEmptyRowIsMinusInfinity) {
     for (const Settings& settings : EveryKernel()) {
       const Result got = RunHeed(c, settings);
       ASSERT_EQ(got.status, HEED_OK) << got.error;
-      for (const float x : got.lse) EXPECT_EQ(x, -kInf);
+      for (const float x : got.lse) EXPECT_EQ(x, -kInfinity);
       for (const float x : got.out) EXPECT_TRUE(SameBits(x, 0.0f));
     }
   }
@@ -150,14 +147,14 @@ TEST(PublicReports, NUM11_InfiniteKeysDoAsArithmeticSaysOnEveryTarget) {
   };
   for (const Settings& settings : EveryKernel()) {
     // A logit of +inf, and one of inf - inf: rows 2 to 4 see it.
-    for (const Case& c : {make(kInf, 1), make(kInf, -1)}) {
+    for (const Case& c : {make(kInfinity, 1), make(kInfinity, -1)}) {
       const Result got = RunHeed(c, settings);
       for (int i = 0; i < 20; ++i) {
         EXPECT_EQ(std::isnan(got.out[i]), i >= 8) << i << NameOf(settings);
       }
     }
     // A logit of -inf alone has no weight.
-    const Case without = make(-kInf, 1);
+    const Case without = make(-kInfinity, 1);
     const Result got = RunHeed(without, settings);
     for (const float x : got.out) EXPECT_TRUE(std::isfinite(x));
     Case finite = without;

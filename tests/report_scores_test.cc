@@ -5,20 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "tests/attention_case.h"
 #include "tests/reference.h"
 #include "tests/report_case.h"
+#include "tests/special_values.h"
 #include "tests/stored_case.h"
 
 namespace heed::test {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // llama.cpp#29034
 TEST(PublicReports, FEA01_ASoftCapGivesNoWeightToKeysThatAreNot) {
@@ -71,8 +68,8 @@ TEST(PublicReports, FEA07_SoftCappedScoresAreRightOverTheirWholeSpread) {
   const Result without = RunHeed(c);
   c.problem.softcap = 0;
   EXPECT_EQ(Difference(RunHeed(c), without), "");
-  for (const double cap :
-       {-1.0, -50.0, static_cast<double>(kNan), static_cast<double>(kInf)}) {
+  for (const double cap : {-1.0, -50.0, static_cast<double>(kNan),
+                           static_cast<double>(kInfinity)}) {
     c.problem.softcap = cap;
     const Result got = RunHeed(c);
     EXPECT_EQ(got.status, HEED_INVALID_ARGUMENT) << cap;
@@ -130,12 +127,12 @@ TEST(PublicReports, NUM01_SixteenBitLogitsFarBelowASentinelHaveAMaximum) {
 }
 
 // One state: out and lse of one row of one column.
-struct State {
+struct PartialState {
   float out, lse;
 };
 
-State Merge(const State& a, const State& b) {
-  State merged = {kNan, kNan};
+PartialState Merge(const PartialState& a, const PartialState& b) {
+  PartialState merged = {kNan, kNan};
   heed_merge merge;
   heed_merge_init(&merge);
   merge.batch = merge.heads = merge.len = merge.dim = 1;
@@ -151,17 +148,19 @@ State Merge(const State& a, const State& b) {
 
 // flashinfer#4051
 TEST(PublicReports, KVC01_MergingEmptyPartialStatesIsNotNan) {
-  const State empty = {0, -kInf}, state = {0.3f, -7.25f};
+  const PartialState empty = {0, -kInfinity}, state = {0.3f, -7.25f};
   EXPECT_EQ(Merge(empty, empty).out, 0);
-  EXPECT_EQ(Merge(empty, empty).lse, -kInf);
-  for (const State& merged : {Merge(empty, state), Merge(state, empty)}) {
+  EXPECT_EQ(Merge(empty, empty).lse, -kInfinity);
+  for (const PartialState& merged :
+       {Merge(empty, state), Merge(state, empty)}) {
     EXPECT_TRUE(SameBits(merged.out, state.out));
     EXPECT_TRUE(SameBits(merged.lse, state.lse));
   }
-  const State other = {-0.9f, -6.5f};
-  const State seven[] = {empty, empty, state, empty, other, empty, empty};
-  State all = empty;
-  for (const State& part : seven) all = Merge(all, part);
+  const PartialState other = {-0.9f, -6.5f};
+  const PartialState seven[] = {empty, empty, state, empty,
+                                other, empty, empty};
+  PartialState all = empty;
+  for (const PartialState& part : seven) all = Merge(all, part);
   const double a = std::exp(-7.25), b = std::exp(-6.5);
   EXPECT_NEAR(all.out, (0.3 * a - 0.9 * b) / (a + b), 1e-7);
   EXPECT_NEAR(all.lse, std::log(a + b), 1e-6);
@@ -175,7 +174,7 @@ TEST(PublicReports, KVC05_StatesOfAnySplitMergeToTheWholeResult) {
       Result all;
       DenseCall(c, &all);
       std::fill(all.out.begin(), all.out.end(), 0.0f);
-      std::fill(all.lse.begin(), all.lse.end(), -kInf);
+      std::fill(all.lse.begin(), all.lse.end(), -kInfinity);
       for (int64_t split = 0; split < splits; ++split) {
         const int64_t begin = split * len / splits;
         const int64_t end = (split + 1) * len / splits;

@@ -5,19 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "tests/attention_case.h"
 #include "tests/guarded_tensor.h"
 #include "tests/report_case.h"
+#include "tests/special_values.h"
 #include "tests/stored_case.h"
 
 namespace heed::test {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
 
 heed_problem WithWindow(heed_problem p, int64_t left, int64_t right) {
   p.window = 1;
@@ -45,7 +43,7 @@ TEST(PublicReports, CAU07_EachSequenceHasItsOwnCausalLine) {
     for (int64_t head = 0; head < 2; ++head) {
       // Sequence 2: key 0 stands beside the second token.
       const int64_t row = (2 * 2 + head) * 2;
-      EXPECT_EQ(got->lse[row], -kInf) << how;
+      EXPECT_EQ(got->lse[row], -kInfinity) << how;
       for (int64_t d = 0; d < 8; ++d) {
         EXPECT_TRUE(SameBits(got->out[row * 8 + d], 0.0f)) << how;
         EXPECT_NEAR(got->out[(row + 1) * 8 + d],
@@ -65,7 +63,7 @@ TEST(PublicReports, CAU07_EachSequenceHasItsOwnCausalLine) {
         if (keys > 0) {
           EXPECT_NEAR(lse, std::log(keys), 1e-6) << how;
         } else {
-          EXPECT_EQ(lse, -kInf) << how;
+          EXPECT_EQ(lse, -kInfinity) << how;
         }
       }
     }
@@ -171,7 +169,7 @@ TEST(PublicReports, SHP03_SequencesWithoutQueriesOrKeysAreEmpty) {
         for (int64_t i = queries[1]; i < queries[2]; ++i) {
           if (starts[1] != starts[2]) continue;
           for (int64_t head = 0; head < 2; ++head) {
-            ASSERT_EQ(got->lse[i * 2 + head], -kInf) << how;
+            ASSERT_EQ(got->lse[i * 2 + head], -kInfinity) << how;
             ASSERT_TRUE(SameBits(got->out[(i * 2 + head) * 64], 0.0f)) << how;
           }
         }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/row_constants.h"
+#include "tests/special_values.h"
 
 namespace heed::test {
 namespace {
@@ -23,7 +24,6 @@ float FromBits(uint32_t bits) {
   return x;
 }
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargest = std::numeric_limits<float>::max();
 constexpr float kLog2E = 1.44269504f;
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kProblems = 240;
 
-int64_t Pick(Random* random, std::initializer_list<int64_t> values) {
+int64_t PickSize(Random* random, std::initializer_list<int64_t> values) {
   return values.begin()[random->Below(static_cast<int64_t>(values.size()))];
 }
 
@@ -22,14 +22,14 @@ int64_t Pick(Random* random, std::initializer_list<int64_t> values) {
 // alone makes it.
 Case RandomCase(uint64_t seed) {
   Random random(seed);
-  const int64_t group = Pick(&random, {1, 1, 2, 3, 4, 5, 7, 8, 12});
-  const int64_t heads_kv = Pick(&random, {1, 2});
-  const int64_t len_q = Pick(&random, {1, 2, 7, 8, 17, 31, 48, 65});
+  const int64_t group = PickSize(&random, {1, 1, 2, 3, 4, 5, 7, 8, 12});
+  const int64_t heads_kv = PickSize(&random, {1, 2});
+  const int64_t len_q = PickSize(&random, {1, 2, 7, 8, 17, 31, 48, 65});
   const int64_t len_k =
-      Pick(&random, {1, 5, 47, 49, 96, 101, 130, 193, 767, 769, 800});
-  const int64_t dim_qk = Pick(&random, {1, 3, 8, 15, 40, 64, 80, 128});
-  const int64_t dim_v = Pick(&random, {1, 5, 8, 17, 40, 64, 128});
-  const int64_t batch = Pick(&random, {1, 1, 2});
+      PickSize(&random, {1, 5, 47, 49, 96, 101, 130, 193, 767, 769, 800});
+  const int64_t dim_qk = PickSize(&random, {1, 3, 8, 15, 40, 64, 80, 128});
+  const int64_t dim_v = PickSize(&random, {1, 5, 8, 17, 40, 64, 128});
+  const int64_t batch = PickSize(&random, {1, 1, 2});
   const int32_t causal = static_cast<int32_t>(random.Below(4));
   Case c = MakeCase(MakeProblem(batch, group * heads_kv, heads_kv, len_q, len_k,
                                 dim_qk, dim_v, causal),

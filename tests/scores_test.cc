@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "tests/attention_case.h"
+#include "tests/special_values.h"
 
 namespace heed::test {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Two heads on one kv head, everything at once.
 Case FullCase(int64_t len_q, int64_t len_k) {

@@ -99,6 +99,15 @@ void FillHeads(Random* random, Case* c) {
 
 }  // namespace
 
+heed_problem HeadsOf(int64_t heads_q, int64_t heads_kv, int32_t causal) {
+  return MakeProblem(0, heads_q, heads_kv, 0, 0, 24, 17, causal);
+}
+
+std::vector<Lengths> MixedLengths() {
+  return {{1, 40},  {130, 130}, {0, 7},   {3, 0},    {1, 1000},
+          {70, 95}, {1, 1},     {2, 801}, {17, 130}, {0, 0}};
+}
+
 Case RaggedCase(heed_problem problem, const std::vector<Lengths>& lengths,
                 Told told, uint64_t seed) {
   problem.ragged = 1;

@@ -23,6 +23,13 @@ enum class Told {
   kPackedQ,   // cu_seqlens_q; seqused_k into k as long as the longest
 };
 
+// Two heads of widths that no tile divides.
+heed_problem HeadsOf(int64_t heads_q, int64_t heads_kv,
+                     int32_t causal = HEED_CAUSAL_NONE);
+
+// Prefills and decodes, none and few and many, not in order of cost.
+std::vector<Lengths> MixedLengths();
+
 // A ragged case of these sequences with N(0, 1) data; what other options of
 // `problem` ask for is filled in as well. Its sizes are set from `lengths`.
 Case RaggedCase(heed_problem problem, const std::vector<Lengths>& lengths,

@@ -14,7 +14,7 @@
 namespace heed::test {
 namespace {
 
-struct Change {
+struct ClassChange {
   const char* what;
   std::function<void(heed_problem*)> apply;
 };
@@ -36,7 +36,7 @@ heed_problem Everything() {
 }
 
 TEST(ShapeClass, EveryFieldThatAKernelCanSeeChangesIt) {
-  const std::vector<Change> changes = {
+  const std::vector<ClassChange> changes = {
       {"batch",
        [](heed_problem* p) {
          p->batch = 1;
@@ -72,7 +72,7 @@ TEST(ShapeClass, EveryFieldThatAKernelCanSeeChangesIt) {
       {"few rows", [](heed_problem* p) { p->len_q = 1; }}};
   const ShapeClass base = ClassOf(Everything(), 16);
   std::vector<std::string> names = {ToString(base)};
-  for (const Change& change : changes) {
+  for (const ClassChange& change : changes) {
     heed_problem problem = Everything();
     change.apply(&problem);
     const ShapeClass changed = ClassOf(problem, 16);
@@ -98,7 +98,7 @@ TEST(ShapeClass, HowManyPiecesAThreadGetsIsPartOfIt) {
 // window stands.
 TEST(ShapeClass, WhatNoKernelsSpeedDependsOnDoesNotChangeIt) {
   const ShapeClass base = ClassOf(Everything(), 2);
-  const std::vector<Change> changes = {
+  const std::vector<ClassChange> changes = {
       {"scale",
        [](heed_problem* p) {
          p->scale_mode = HEED_SCALE_VALUE;
@@ -107,7 +107,7 @@ TEST(ShapeClass, WhatNoKernelsSpeedDependsOnDoesNotChangeIt) {
       {"softcap's value", [](heed_problem* p) { p->softcap = 50; }},
       {"len_q in the bucket", [](heed_problem* p) { p->len_q = 900; }},
       {"window in the bucket", [](heed_problem* p) { p->window_left = 220; }}};
-  for (const Change& change : changes) {
+  for (const ClassChange& change : changes) {
     heed_problem problem = Everything();
     change.apply(&problem);
     EXPECT_EQ(ClassOf(problem, 2), base) << change.what;

@@ -5,12 +5,11 @@
 #include <limits>
 #include <vector>
 
+#include "tests/special_values.h"
 #include "tune/reference.h"
 
 namespace heed {
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 heed_problem Problem(int64_t len_q, int64_t len_k, int causal) {
   heed_problem problem;
@@ -49,7 +48,8 @@ TEST(TuneReference, WeighsByTheSoftmax) {
 TEST(TuneReference, EmptyRowsAreZeroAndInvisibleKeysAreNotTouched) {
   // Bottom right, 3 queries, 2 keys: row 0 sees none, row 1 one, row 2 both.
   const heed_problem problem = Problem(3, 2, HEED_CAUSAL_BOTTOM_RIGHT);
-  const std::vector<float> q = {1, 1, 1}, k = {2, kNan}, v = {5, kNan};
+  const std::vector<float> q = {1, 1, 1}, k = {2, test::kNan},
+                           v = {5, test::kNan};
   const Row none = Compute(problem, q, k, v, 0);
   EXPECT_EQ(none.out, 0);
   EXPECT_EQ(none.lse, -std::numeric_limits<double>::infinity());
@@ -180,11 +180,12 @@ TEST(TuneReference, ComparisonSeesWhatIsWrong) {
   EXPECT_EQ(CompareWithReference(problem, inputs, &right, &lse).out, 0);
   EXPECT_EQ(CompareWithReference(problem, inputs, &right, &lse).lse, 0);
   EXPECT_EQ(CompareWithReference(problem, inputs, &off, nullptr).out, 0.5);
-  EXPECT_TRUE(
-      std::isinf(CompareWithReference(problem, inputs, &kNan, nullptr).out));
-  const float bad = kNan;
+  EXPECT_TRUE(std::isinf(
+      CompareWithReference(problem, inputs, &test::kNan, nullptr).out));
+  const float bad = test::kNan;
   const ReferenceInputs visible_nan{&q, &bad, &v, 0};
-  EXPECT_EQ(CompareWithReference(problem, visible_nan, &kNan, nullptr).out, 0);
+  EXPECT_EQ(
+      CompareWithReference(problem, visible_nan, &test::kNan, nullptr).out, 0);
 }
 
 }  // namespace

@@ -6,27 +6,16 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "tests/attention_case.h"
 #include "tests/input_families.h"
 #include "tests/kernel_call.h"
+#include "tests/special_values.h"
 
 namespace heed::test {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-Case NormalCase(const heed_problem& problem, int64_t causal_offset = 0,
-                uint64_t seed = 1) {
-  Case c = MakeCase(problem, causal_offset);
-  Random random(seed);
-  Families().front().fill(&random, &c);
-  return c;
-}
 
 // Every target and every tile, since each has its own careful path.
 std::vector<Settings> AllSettings() {
@@ -59,8 +48,8 @@ Result FirstTokens(const Result& all, const heed_problem& p, int64_t tokens) {
 
 TEST(Visibility, EmptyRowIsZeroWithLogSumMinusInfinity) {
   // Tokens 0 to 6 see nothing.
-  Case c =
-      NormalCase(MakeProblem(2, 3, 1, 20, 9, 16, 24, HEED_CAUSAL_OFFSET), -7);
+  Case c = NormalCase(MakeProblem(2, 3, 1, 20, 9, 16, 24, HEED_CAUSAL_OFFSET),
+                      1, -7);
   std::fill(c.k.begin(), c.k.begin() + 16, kNan);
   for (const Settings& settings : AllSettings()) {
     const Result got = RunHeed(c, settings);
@@ -69,7 +58,8 @@ TEST(Visibility, EmptyRowIsZeroWithLogSumMinusInfinity) {
     for (const float x : empty.out) {
       ASSERT_TRUE(SameBits(x, 0.0f)) << x << " " << NameOf(settings);
     }
-    for (const float x : empty.lse) ASSERT_EQ(x, -kInf) << NameOf(settings);
+    for (const float x : empty.lse)
+      ASSERT_EQ(x, -kInfinity) << NameOf(settings);
   }
 }
 
@@ -79,7 +69,7 @@ TEST(Visibility, LaterKeysAndValuesHaveNoInfluenceWhateverTheyHold) {
         MakeProblem(1, 2, 1, 101, 101, dim, dim + 1, HEED_CAUSAL_TOP_LEFT);
     const Case clean = NormalCase(p);
     for (const int64_t kept : {1, 5, 47, 48, 49, 96, 100}) {
-      for (const float poison : {kNan, kInf, -kInf, 1e38f}) {
+      for (const float poison : {kNan, kInfinity, -kInfinity, 1e38f}) {
         Case dirty = clean;
         std::fill(dirty.k.begin() + kept * p.dim_qk, dirty.k.end(), poison);
         std::fill(dirty.v.begin() + kept * p.dim_v, dirty.v.end(), poison);
@@ -238,11 +228,11 @@ TEST(Visibility, DefaultScaleIsTheExplicitOne) {
 TEST(Visibility, NoKeysMeansEmptyRows) {
   for (const int32_t causal : {HEED_CAUSAL_NONE, HEED_CAUSAL_TOP_LEFT,
                                HEED_CAUSAL_BOTTOM_RIGHT, HEED_CAUSAL_OFFSET}) {
-    const Case c = NormalCase(MakeProblem(2, 2, 1, 3, 0, 8, 5, causal), 4);
+    const Case c = NormalCase(MakeProblem(2, 2, 1, 3, 0, 8, 5, causal), 1, 4);
     const Result got = RunHeed(c);
     ASSERT_EQ(got.status, HEED_OK) << got.error;
     for (const float x : got.out) EXPECT_TRUE(SameBits(x, 0.0f));
-    for (const float x : got.lse) EXPECT_EQ(x, -kInf);
+    for (const float x : got.lse) EXPECT_EQ(x, -kInfinity);
   }
 }
 
@@ -288,7 +278,7 @@ TEST(Visibility, OffsetsAndWindowsMayBeAnyNumber) {
             p.window_left = left;
             p.window_right = right;
             if (causal == HEED_CAUSAL_NONE) p.align = HEED_ALIGN_OFFSET;
-            const Case c = NormalCase(p, offset);
+            const Case c = NormalCase(p, 1, offset);
             EXPECT_EQ(Difference(RunHeed(c), RunRowProgram(c)), "")
                 << NameOf(c);
           }

@@ -16,6 +16,14 @@ enum class ImageFormat { kPng, kSvg };
 // draw, else what is wrong.
 std::string FindImageFormat(const std::string& path, ImageFormat* format);
 
+// As CLI11 checks an option: what is wrong, or nothing.
+inline std::string CheckImage(const std::string& path) {
+  ImageFormat format;
+  return FindImageFormat(path, &format);
+}
+
+constexpr double kTitleSize = 17;  // of a picture's title, in pixels
+
 // Coordinates are in pixels, from the top left corner. Starts white.
 class Canvas {
  public:

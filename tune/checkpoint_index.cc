@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-constexpr int kMaxDepth = 8;  // metadata are free to hold anything
+constexpr int kIndexDepth = 8;  // metadata are free to hold anything
 
 bool IsPlainFileName(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.size() <= 255 &&
@@ -23,7 +23,7 @@ bool ParseCheckpointIndex(const std::string& text, CheckpointIndex* index,
                           std::string* why) {
   index->clear();
   StrictJson json;
-  if (!ParseStrictJson(text.data(), text.size(), kMaxDepth, &json, why)) {
+  if (!ParseStrictJson(text.data(), text.size(), kIndexDepth, &json, why)) {
     return false;
   }
   const auto files =

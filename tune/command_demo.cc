@@ -71,11 +71,6 @@ int RunDemo(const DemoOptions& options) {
   return kDone;
 }
 
-std::string CheckImage(const std::string& path) {
-  ImageFormat format;
-  return FindImageFormat(path, &format);
-}
-
 }  // namespace
 
 void AddDemoCommand(CLI::App* app, Action* action) {

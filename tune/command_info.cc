@@ -60,8 +60,8 @@ Json ConfigJson(const Config& config) {
           {"decode_rows", config.cut.decode_rows}};
 }
 
-void PrintJson(const Machine& machine, int threads, const RecordSet& records,
-               const std::vector<InfoRow>& rows) {
+void PrintInfoJson(const Machine& machine, int threads,
+                   const RecordSet& records, const std::vector<InfoRow>& rows) {
   Json json = {{"version", heed_version()},
                {"machine_key", MachineKey(machine)},
                {"cpu",
@@ -99,8 +99,8 @@ void PrintJson(const Machine& machine, int threads, const RecordSet& records,
   fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-void PrintText(const Machine& machine, int threads, const RecordSet& records,
-               const std::vector<InfoRow>& rows) {
+void PrintInfoText(const Machine& machine, int threads,
+                   const RecordSet& records, const std::vector<InfoRow>& rows) {
   fmt::print("heed {}\n\n", heed_version());
   fmt::print("CPU         {} ({}, family {}, model {}, stepping {})\n",
              machine.brand, machine.vendor, machine.family, machine.model,
@@ -153,7 +153,8 @@ int RunInfo(const InfoOptions& options) {
     rows.push_back({shape, plan->choice});
     heed_plan_destroy(plan);
   }
-  (options.json ? PrintJson : PrintText)(machine, threads, records, rows);
+  (options.json ? PrintInfoJson : PrintInfoText)(machine, threads, records,
+                                                 rows);
   return kDone;
 }
 

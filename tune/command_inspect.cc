@@ -183,11 +183,6 @@ int CheckAndRun(const InspectOptions& options) {
   return kUsage;
 }
 
-std::string CheckImage(const std::string& path) {
-  ImageFormat format;
-  return FindImageFormat(path, &format);
-}
-
 }  // namespace
 
 void AddInspectCommand(CLI::App* app, Action* action) {

@@ -95,19 +95,15 @@ class Study {
       fmt::print(
           "{:<22} regret {:+.2f} % [{:+.2f}, {:+.2f}]  default {:+.2f} "
           "%  picks {}/{}  {} -> {}\n",
-          row.name, Percent(row.regret.median), Percent(row.regret.low),
-          Percent(row.regret.high), Percent(row.of_default.median), row.agree,
-          row.picks, row.chosen, row.oracle);
+          row.name, PercentMore(row.regret.median), PercentMore(row.regret.low),
+          PercentMore(row.regret.high), PercentMore(row.of_default.median),
+          row.agree, row.picks, row.chosen, row.oracle);
       std::fflush(stdout);
     }
     return Write();
   }
 
  private:
-  static double Percent(double log_ratio) {
-    return 100 * std::expm1(log_ratio);
-  }
-
   // The pick of the tuner with this seed.
   bool Pick(const NamedProblem& shape, uint64_t seed, Candidate* pick,
             std::string* why) {
@@ -240,15 +236,15 @@ class Study {
     for (const StudyRow& row : rows_) {
       std::string held_out;
       for (const double gain : row.held_out) {
-        held_out +=
-            fmt::format("{}{:.3f}", held_out.empty() ? "" : " ", Percent(gain));
+        held_out += fmt::format("{}{:.3f}", held_out.empty() ? "" : " ",
+                                PercentMore(gain));
       }
       text += fmt::format(
           "{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{},{},{:.3f},{}\n", row.name,
-          row.candidates, row.chosen, row.oracle, Percent(row.regret.median),
-          Percent(row.regret.low), Percent(row.regret.high),
-          Percent(row.of_default.median), row.agree, row.picks,
-          Percent(row.worst_apart), held_out);
+          row.candidates, row.chosen, row.oracle,
+          PercentMore(row.regret.median), PercentMore(row.regret.low),
+          PercentMore(row.regret.high), PercentMore(row.of_default.median),
+          row.agree, row.picks, PercentMore(row.worst_apart), held_out);
     }
     return text;
   }
@@ -257,9 +253,10 @@ class Study {
     std::vector<double> regret, of_default, held_out;
     int agree = 0, picks = 0;
     for (const StudyRow& row : rows_) {
-      regret.push_back(Percent(row.regret.median));
-      of_default.push_back(Percent(row.of_default.median));
-      for (const double gain : row.held_out) held_out.push_back(Percent(gain));
+      regret.push_back(PercentMore(row.regret.median));
+      of_default.push_back(PercentMore(row.of_default.median));
+      for (const double gain : row.held_out)
+        held_out.push_back(PercentMore(gain));
       agree += row.agree;
       picks += row.picks;
     }

@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-constexpr int kMaxDepth = 32;
+constexpr int kConfigDepth = 32;
 constexpr int64_t kMaxSize = int64_t{1} << 32;
 
 // Reads members of one JSON object that may be missing, or null, which is the
@@ -155,7 +155,7 @@ bool ParseModelConfig(const std::string& text, ModelConfig* config,
                       std::string* why) {
   *config = ModelConfig();
   StrictJson json;
-  if (!ParseStrictJson(text.data(), text.size(), kMaxDepth, &json, why)) {
+  if (!ParseStrictJson(text.data(), text.size(), kConfigDepth, &json, why)) {
     return false;
   }
   OptionalReader reader(json, "", why);

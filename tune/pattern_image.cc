@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tune/canvas.h"
 #include "tune/colour_map.h"
 #include "tune/token_labels.h"
 
@@ -13,10 +14,10 @@ namespace {
 
 // Pixels.
 constexpr double kPanelSide = 340;
-constexpr double kTitleSize = 17, kPanelTitleSize = 14, kLabelSize = 12;
+constexpr double kPanelTitleSize = 14, kLabelSize = 12;
 constexpr double kLabelStep =
     14;  // labels of an axis are at least so far apart
-constexpr double kGap = 14, kBarWidth = 18, kBarHeight = 220;
+constexpr double kGap = 14, kScaleWidth = 18, kBarHeight = 220;
 constexpr Rgb kHidden = {0.87, 0.87, 0.87}, kBlack = {0.1, 0.1, 0.1};
 
 struct Layout {
@@ -102,20 +103,20 @@ void DrawColourBar(const PatternPage& page, bool is_hidden_used, double x,
                Canvas::Align::kLeft, false);
   constexpr int kSteps = static_cast<int>(kBarHeight);
   for (int i = 0; i < kSteps; ++i) {
-    canvas->Fill(x, y + i, kBarWidth, 1, Viridis(1 - (i + 0.5) / kSteps));
+    canvas->Fill(x, y + i, kScaleWidth, 1, Viridis(1 - (i + 0.5) / kSteps));
   }
   for (int tick = 0; tick <= 4; ++tick) {
     const double place = tick / 4.0, at = y + kBarHeight * (1 - place);
-    canvas->Line(x + kBarWidth, at, x + kBarWidth + 4, at, 1, 0, kBlack);
-    canvas->Text(x + kBarWidth + 7, at,
+    canvas->Line(x + kScaleWidth, at, x + kScaleWidth + 4, at, 1, 0, kBlack);
+    canvas->Text(x + kScaleWidth + 7, at,
                  fmt::format("{:.3g}", WeightAt(place, page.most)), kLabelSize,
                  Canvas::Align::kLeft, false);
   }
   if (!is_hidden_used) return;
   const double below = y + kBarHeight + 2 * kGap;
-  canvas->Fill(x, below, kBarWidth, kBarWidth, kHidden);
-  canvas->Text(x + kBarWidth + 7, below + kBarWidth / 2, "hidden", kLabelSize,
-               Canvas::Align::kLeft, false);
+  canvas->Fill(x, below, kScaleWidth, kScaleWidth, kHidden);
+  canvas->Text(x + kScaleWidth + 7, below + kScaleWidth / 2, "hidden",
+               kLabelSize, Canvas::Align::kLeft, false);
 }
 
 }  // namespace
@@ -139,7 +140,7 @@ std::unique_ptr<Canvas> DrawPage(const PatternPage& page, ImageFormat format,
                        static_cast<double>(layout.columns) * layout.step_x -
                        layout.margin;
   const double width =
-      std::max(bar_x + kBarWidth + 5 * kLabelSize,
+      std::max(bar_x + kScaleWidth + 5 * kLabelSize,
                ruler->TextWidth(page.title, kTitleSize) + 2 * kGap);
   const double height =
       std::max(layout.top + static_cast<double>(layout.rows) * layout.step_y,

@@ -40,8 +40,8 @@ int ColourIndex(double place) {
 
 // One cell, or what is left of it where it is hidden: the terminal's own
 // background.
-std::string Block(const PatternGrid& grid, int64_t row, int64_t column,
-                  double most) {
+std::string ColourCell(const PatternGrid& grid, int64_t row, int64_t column,
+                       double most) {
   if (grid.IsHidden(row, column)) return "  ";
   return fmt::format("\x1b[48;5;{}m  {}",
                      ColourIndex(ColourPlace(grid.At(row, column), most)),
@@ -120,7 +120,7 @@ std::string DrawPattern(const PatternGrid& grid,
         std::string(margin - LabelLength(label), ' ') + label + " ";
     for (int64_t column = 0; column < grid.cells; ++column) {
       line += ascii     ? Characters(grid, row, column, most, is_wide)
-              : is_wide ? Block(grid, row, column, most)
+              : is_wide ? ColourCell(grid, row, column, most)
                         : HalfBlocks(grid, row, column, most);
     }
     while (line.back() == ' ') line.pop_back();

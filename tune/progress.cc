@@ -12,7 +12,7 @@ namespace heed {
 namespace {
 
 constexpr double kRedrawSeconds = 0.2;
-constexpr int kBarWidth = 24;
+constexpr int kBarCells = 24;
 
 }  // namespace
 
@@ -44,11 +44,11 @@ void Progress::Tick(double now) {
   drawn_ = now;
   const double left = std::max(end_ - now, 0.0);
   const double done = (now - start_) / std::max(now - start_ + left, 1e-9);
-  const int filled = static_cast<int>(done * kBarWidth);
+  const int filled = static_cast<int>(done * kBarCells);
   // One line, whatever the width: what does not fit would scroll.
   std::string text =
       fmt::format("{:#<{}}{:.<{}} {}  {}  ETA {}", "", filled, "",
-                  kBarWidth - filled, label_, phase_, DurationText(left));
+                  kBarCells - filled, label_, phase_, DurationText(left));
   winsize size = {};
   if (ioctl(fileno(stream_), TIOCGWINSZ, &size) == 0 && size.ws_col > 1) {
     text.resize(std::min<size_t>(text.size(), size.ws_col - 1u));

@@ -27,8 +27,6 @@ RoundsOptions Limits(size_t iterations, double deadline) {
   return options;
 }
 
-double Percent(double log_gain) { return 100 * std::expm1(log_gain); }
-
 void DropHopeless(const Rounds& rounds, std::vector<size_t>* live) {
   const auto best_of = [&rounds](size_t rival) {
     const std::vector<double>& gains = rounds.LogGains(rival);
@@ -65,8 +63,8 @@ std::string WhyKept(const Confirmation& c) {
   return fmt::format(
       "the best rival's {:+.1f} % [{:+.1f}, {:+.1f}] does not "
       "surely exceed {:+.1f} %",
-      Percent(c.log_gain.median), Percent(c.log_gain.low),
-      Percent(c.log_gain.high), Percent(c.demand));
+      PercentMore(c.log_gain.median), PercentMore(c.log_gain.low),
+      PercentMore(c.log_gain.high), PercentMore(c.demand));
 }
 
 }  // namespace

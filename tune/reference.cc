@@ -116,7 +116,7 @@ int64_t RowView::KeyIndex(int64_t key) const {
   return (batch * problem.heads_kv + kv_head) * problem.len_k + key;
 }
 
-double Scale(const heed_problem& problem) {
+double ScaleOf(const heed_problem& problem) {
   if (problem.scale_mode == HEED_SCALE_VALUE) return problem.scale;
   if (problem.dim_qk == 0) return 1;
   return 1 / std::sqrt(static_cast<double>(problem.dim_qk));
@@ -128,7 +128,7 @@ double RowView::Score(const float* q, int64_t key) const {
   for (int64_t d = 0; d < problem.dim_qk; ++d) {
     dot += static_cast<double>(q[d]) * static_cast<double>(k[d]);
   }
-  const double raw = Scale(problem) * dot;
+  const double raw = ScaleOf(problem) * dot;
   double s = raw;
   if (problem.softcap > 0) {
     s = problem.softcap * std::tanh(s / problem.softcap);

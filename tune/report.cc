@@ -5,15 +5,13 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tune/statistics.h"
+
 namespace heed {
 namespace {
 
 // Below this share of undisturbed samples the table says so.
 constexpr double kQuietEnough = 0.8;
-
-// ln(default time / tuned time) as a percentage: +10 means that the default
-// takes 10 % longer.
-double Percent(double log_gain) { return 100 * std::expm1(log_gain); }
 
 Gain GainOf(const Interval& log_gain) {
   return {std::exp(log_gain.median), std::exp(log_gain.low),
@@ -87,7 +85,7 @@ std::string ReportTable(const TuneMachine& machine,
     text += fmt::format(
         "; geometric mean gain {:+.1f} %; quiet {:.0f} % of "
         "the time",
-        Percent(log_gain / measured), 100 * quiet);
+        PercentMore(log_gain / measured), 100 * quiet);
   }
   if (adopted + kept != 0 && quiet < kQuietEnough) {
     text +=

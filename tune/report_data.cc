@@ -1,5 +1,7 @@
 #include "tune/report_data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -230,6 +232,11 @@ bool LoadReport(const std::string& record_path,
   }
   for (ReportClass& c : data->classes) FillGains(&c);
   return true;
+}
+
+std::string CacheText(const Cache& cache) {
+  return cache.bytes % (1 << 20) == 0 ? fmt::format("{} MB", cache.bytes >> 20)
+                                      : fmt::format("{} KB", cache.bytes >> 10);
 }
 
 }  // namespace heed

@@ -57,6 +57,9 @@ size_t CountOf(const Record& record, Decision decision);
 // The newest run, or a run of nothing.
 RecordRun NewestRun(const Record& record);
 
+// "512 KB", "32 MB".
+std::string CacheText(const Cache& cache);
+
 std::string ReportMarkdown(const ReportData& data);
 // One page, complete in itself: no scripts, no links to load anything.
 std::string ReportHtml(const ReportData& data);

@@ -65,11 +65,6 @@ svg .aa{fill:var(--good);fill-opacity:.6}svg .drop{fill:var(--bad);fill-opacity:
 .key i{display:inline-block;width:10px;height:10px;border-radius:99px;margin-right:6px}
 )css";
 
-std::string CacheText(const Cache& cache) {
-  return cache.bytes % (1 << 20) == 0 ? fmt::format("{} MB", cache.bytes >> 20)
-                                      : fmt::format("{} KB", cache.bytes >> 10);
-}
-
 std::string Card(const std::string& value, const std::string& what) {
   return "<div class=\"card\"><b>" + Escaped(value) + "</b><span>" +
          Escaped(what) + "</span></div>\n";

@@ -10,11 +10,6 @@
 namespace heed {
 namespace {
 
-std::string CacheText(const Cache& cache) {
-  return cache.bytes % (1 << 20) == 0 ? fmt::format("{} MB", cache.bytes >> 20)
-                                      : fmt::format("{} KB", cache.bytes >> 10);
-}
-
 std::string Machine1(const Machine& m) {
   return fmt::format(
       "{} ({}, family {}, model {}, stepping {}), {} of {} cores used, L1d {}, "

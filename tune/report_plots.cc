@@ -20,7 +20,7 @@ namespace {
 
 using Points = std::vector<std::pair<double, double>>;
 
-std::string Percent(double ratio) {
+std::string GainPercent(double ratio) {
   return fmt::format("{:+.1f} %", 100 * (ratio - 1));
 }
 
@@ -94,7 +94,7 @@ std::string GainPlot(const ReportData& data) {
   const Scale x(low, high, left, right, false);
   for (const double tick : x.Ticks(8)) {
     svg.Line(x(tick), top, x(tick), bottom, tick == 1 ? "zero" : "grid");
-    svg.Text(x(tick), bottom + 18, Percent(tick), "tick", "middle");
+    svg.Text(x(tick), bottom + 18, GainPercent(tick), "tick", "middle");
   }
   const double demand = 1 + NewestRun(data.record).demand_pct / 100;
   svg.Line(x(demand), top, x(demand), bottom, "demand");
@@ -114,7 +114,7 @@ std::string GainPlot(const ReportData& data) {
     for (const double end : {entry.gain.low, entry.gain.high}) {
       svg.Line(x(end), y - 5, x(end), y + 5, "whisker");
     }
-    svg.Text(x(entry.gain.high) + 8, y + 4, Percent(entry.gain.median),
+    svg.Text(x(entry.gain.high) + 8, y + 4, GainPercent(entry.gain.median),
              "value");
   }
   return svg.ToString();
@@ -283,7 +283,7 @@ std::string HeatMap(const ReportClass& c) {
       svg.Rect(x + 1, y + 1, cell - 2, height - 2,
                log_gain >= 0 ? "hot" : "cold",
                0.12 + 0.75 * std::fabs(log_gain) / most,
-               candidate.name + ": " + Percent(candidate.gain));
+               candidate.name + ": " + GainPercent(candidate.gain));
       svg.Text(x + cell / 2, y + height / 2 + 4,
                fmt::format("{:+.1f}", 100 * (candidate.gain - 1)), "cell",
                "middle");
@@ -314,7 +314,7 @@ std::string RacePlot(const ReportClass& c, const RecordEntry* entry) {
   const Scale y(low, high, bottom, top, false);
   for (const double tick : y.Ticks(5)) {
     svg.Line(left, y(tick), right, y(tick), tick == 1 ? "zero" : "grid");
-    svg.Text(left - 6, y(tick) + 4, Percent(tick), "tick", "end");
+    svg.Text(left - 6, y(tick) + 4, GainPercent(tick), "tick", "end");
   }
   const auto draw = [&](const std::map<size_t, Points>& lines, const Scale& at,
                         double last) {

@@ -13,20 +13,20 @@ namespace {
 constexpr size_t kLengthBytes = 8;
 constexpr size_t kMaxRank = 32;
 // An object of objects with arrays in them.
-constexpr int kMaxDepth = 3;
+constexpr int kHeaderDepth = 3;
 
 const struct {
   const char* name;
   int64_t bits;
-} kTypes[] = {{"BOOL", 8},    {"U8", 8},      {"I8", 8},   {"F8_E5M2", 8},
-              {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F4", 4},   {"F6_E2M3", 6},
-              {"F6_E3M2", 6}, {"I16", 16},    {"U16", 16}, {"F16", 16},
-              {"BF16", 16},   {"I32", 32},    {"U32", 32}, {"F32", 32},
-              {"C64", 64},    {"F64", 64},    {"I64", 64}, {"U64", 64}};
+} kTensorTypes[] = {{"BOOL", 8},    {"U8", 8},      {"I8", 8},   {"F8_E5M2", 8},
+                    {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F4", 4},   {"F6_E2M3", 6},
+                    {"F6_E3M2", 6}, {"I16", 16},    {"U16", 16}, {"F16", 16},
+                    {"BF16", 16},   {"I32", 32},    {"U32", 32}, {"F32", 32},
+                    {"C64", 64},    {"F64", 64},    {"I64", 64}, {"U64", 64}};
 
 // Bits of an element; 0 if there is no such type.
 int64_t TypeBits(const std::string& name) {
-  for (const auto& type : kTypes) {
+  for (const auto& type : kTensorTypes) {
     if (name == type.name) return type.bits;
   }
   return 0;
@@ -209,7 +209,7 @@ bool ParseSafetensors(const unsigned char* bytes, size_t size,
   const auto text_size = static_cast<size_t>(length);
   StrictJson header;
   std::string reason;
-  if (!ParseStrictJson(text, text_size, kMaxDepth, &header, &reason)) {
+  if (!ParseStrictJson(text, text_size, kHeaderDepth, &header, &reason)) {
     *why = "header: " + reason;
     return false;
   }

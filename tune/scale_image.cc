@@ -14,7 +14,7 @@ namespace {
 // Pixels.
 constexpr int kWidth = 760, kHeight = 480;
 constexpr double kLeft = 80, kRight = 600, kTop = 60, kBottom = 410;
-constexpr double kTitleSize = 17, kTextSize = 14;
+constexpr double kTextSize = 14;
 constexpr Rgb kAxis = {0.1, 0.1, 0.1}, kGrid = {0.88, 0.88, 0.88};
 
 struct Point {

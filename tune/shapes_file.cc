@@ -10,9 +10,7 @@
 namespace heed {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr uintmax_t kMaxBytes = uintmax_t{1} << 20;
+constexpr uintmax_t kMaxShapesBytes = uintmax_t{1} << 20;
 
 bool IsPath(const std::string& text) {
   const std::string end = ".json";
@@ -22,7 +20,7 @@ bool IsPath(const std::string& text) {
 }
 
 // One item: its shapes are parsed like a list, its name is its own.
-bool ReadItem(const Json& item, std::vector<NamedProblem>* shapes,
+bool ReadItem(const nlohmann::json& item, std::vector<NamedProblem>* shapes,
               std::string* why) {
   if (item.is_string()) {
     return ParseShapeList(item.get<std::string>(), shapes, why);
@@ -53,7 +51,7 @@ bool ReadShapes(const std::string& list_or_path,
   const std::string place = list_or_path + ": ";
   std::error_code error;
   if (!std::filesystem::is_regular_file(list_or_path, error) ||
-      std::filesystem::file_size(list_or_path, error) > kMaxBytes) {
+      std::filesystem::file_size(list_or_path, error) > kMaxShapesBytes) {
     *why = place + (error ? error.message()
                           : "expected a regular file of at most 1 MiB");
     return false;
@@ -62,9 +60,10 @@ bool ReadShapes(const std::string& list_or_path,
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   // A hostile file is refused before the parser recurses into it.
   const auto brackets = std::count(text.begin(), text.end(), '[');
-  Json json = brackets > 64 ? Json()
-                            : Json::parse(text, nullptr,
-                                          /*allow_exceptions=*/false);
+  nlohmann::json json = brackets > 64
+                            ? nlohmann::json()
+                            : nlohmann::json::parse(text, nullptr,
+                                                    /*allow_exceptions=*/false);
   if (json.is_object() && json.contains("shapes")) json = json["shapes"];
   if (!json.is_array() || json.empty()) {
     *why = place +

@@ -55,4 +55,6 @@ size_t RoundsNeeded(double alpha) {
   return n;
 }
 
+double PercentMore(double log_gain) { return 100 * std::expm1(log_gain); }
+
 }  // namespace heed

@@ -5,7 +5,7 @@
 namespace heed {
 namespace {
 
-constexpr size_t kMaxBytes = size_t{16} << 20;
+constexpr size_t kMaxLabelsBytes = size_t{16} << 20;
 
 // Bytes of the UTF-8 character at `at`; 0 if there is none. RFC 3629, section
 // 4.
@@ -66,7 +66,7 @@ size_t LabelLength(const std::string& label) {
 bool ReadLabels(const std::string& path, int64_t len,
                 std::vector<std::string>* labels, std::string* why) {
   std::string text;
-  if (!ReadSmallFile(path, kMaxBytes, &text, why)) return false;
+  if (!ReadSmallFile(path, kMaxLabelsBytes, &text, why)) return false;
   labels->clear();
   for (size_t begin = 0; begin < text.size();) {
     size_t end = text.find('\n', begin);

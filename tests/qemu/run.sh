@@ -25,7 +25,7 @@ if [ ! -d "$sysroot" ]; then
   mirror=$(awk '/^URIs:/ {print $2; exit}' /etc/apt/sources.list.d/debian.sources 2>/dev/null ||
            awk '/^deb / && $2 ~ /^http/ {print $2; exit}' /etc/apt/sources.list 2>/dev/null || true)
   packages=libc6-dev,libstdc++-12-dev,libhwy-dev,libtbb-dev,libhwloc-dev,nlohmann-json3-dev
-  packages=$packages,libfmt-dev,libcli11-dev,libgtest-dev,libgmock-dev
+  packages=$packages,libfmt-dev,libcli11-dev,libgtest-dev,libgmock-dev,zlib1g-dev
   mkdir -p "$build"
   rm -rf "$sysroot.partial"
   mmdebstrap --quiet --arch=arm64 --variant=extract --include=$packages \
@@ -36,7 +36,7 @@ fi
 
 cmake -S "$source" -B "$build/aarch64" -G Ninja \
     -DCMAKE_TOOLCHAIN_FILE="$source/tests/qemu/aarch64.cmake" -DHEED_SYSROOT="$sysroot" \
-    -DCMAKE_BUILD_TYPE=Release -DHEED_BUILD_TUNE=OFF -DHEED_BUILD_BENCH=OFF \
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DHEED_BUILD_TUNE=OFF -DHEED_BUILD_BENCH=OFF \
     -DHEED_BUILD_EXAMPLES=OFF -DHEED_IMAGES=OFF
 cmake --build "$build/aarch64" --target $test_programs
 
