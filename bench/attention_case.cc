@@ -150,12 +150,12 @@ std::string AttentionCase::CheckOut(size_t set) const {
       error.out_unrounded, kLargestError);
 }
 
-bool AttentionCase::IsVerified(const std::string& target, int threads) const {
-  return verified_.count({target, threads}) != 0;
+bool AttentionCase::IsVerified(const Computed& computed) const {
+  return verified_.count(computed) != 0;
 }
 
-void AttentionCase::SetVerified(const std::string& target, int threads) {
-  verified_.insert({target, threads});
+void AttentionCase::SetVerified(const Computed& computed) {
+  verified_.insert(computed);
 }
 
 PlanPointer MakePlan(const heed_problem& problem, const std::string& target,
@@ -170,37 +170,44 @@ PlanPointer MakePlan(const heed_problem& problem, const std::string& target,
 }
 
 AttentionRun::AttentionRun(AttentionCase* attention, const std::string& target,
-                           int threads)
+                           int threads, const HeedLibrary& library)
     : attention_(attention),
-      target_(target),
-      threads_(threads),
-      plan_(MakePlan(attention->problem(), target, threads)) {
-  if (plan_ == nullptr) {
-    plan_error_ = heed_last_error();
+      computed_(library.path, target, threads),
+      library_(library) {
+  heed_options options;
+  library.options_init(&options);
+  options.threads = threads;
+  options.target = target.c_str();
+  if (library.plan_create(&attention->problem(), &options, &plan_) != HEED_OK) {
+    plan_error_ = library.last_error();
     return;
   }
-  workspace_bytes_ = heed_plan_workspace_size(plan_.get());
+  workspace_bytes_ = library.workspace_size(plan_);
   workspace_ = AllocateBytes(workspace_bytes_);
 }
 
 std::string AttentionRun::Tile() const {
-  return plan_ == nullptr ? "" : ToString(plan_->choice.tile);
+  return plan_ == nullptr || !library_.path.empty()
+             ? ""
+             : ToString(plan_->choice.tile);
 }
 
 std::string AttentionRun::Tier() const {
-  return plan_ == nullptr ? "" : TierName(plan_->choice.tier);
+  return plan_ == nullptr || !library_.path.empty()
+             ? ""
+             : TierName(plan_->choice.tier);
 }
 
 std::string AttentionRun::Verify() {
   if (plan_ == nullptr) return plan_error_;
-  if (attention_->IsVerified(target_, threads_)) return "";
+  if (attention_->IsVerified(computed_)) return "";
   for (const size_t set : {size_t{0}, attention_->sets() - 1}) {
     attention_->ClearOut();
-    if (RunSet(set) != HEED_OK) return heed_last_error();
+    if (RunSet(set) != HEED_OK) return library_.last_error();
     const std::string wrong = attention_->CheckOut(set);
     if (!wrong.empty()) return wrong;
   }
-  attention_->SetVerified(target_, threads_);
+  attention_->SetVerified(computed_);
   return "";
 }
 
@@ -214,7 +221,7 @@ heed_status AttentionRun::RunSet(size_t set) {
   heed_call call = attention_->Call(set);
   call.workspace = workspace_.get();
   call.workspace_size = workspace_bytes_;
-  return heed_plan_run(plan_.get(), &call);
+  return library_.plan_run(plan_, &call);
 }
 
 }  // namespace heed

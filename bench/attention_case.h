@@ -8,9 +8,11 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "bench/buffer.h"
+#include "bench/heed_library.h"
 #include "tune/option_inputs.h"
 #include "tune/shapes.h"
 
@@ -46,9 +48,10 @@ class AttentionCase {
   // in one line.
   std::string CheckOut(size_t set) const;
 
-  // Which (target, thread count) have been found right.
-  bool IsVerified(const std::string& target, int threads) const;
-  void SetVerified(const std::string& target, int threads);
+  // What has been found right: a library's path, a target and a thread count.
+  using Computed = std::tuple<std::string, std::string, int>;
+  bool IsVerified(const Computed& computed) const;
+  void SetVerified(const Computed& computed);
 
  private:
   NamedProblem named_;
@@ -57,7 +60,7 @@ class AttentionCase {
   size_t element_bytes_;
   size_t sets_;
   Bytes q_, k_, v_, out_;
-  std::set<std::pair<std::string, int>> verified_;
+  std::set<Computed> verified_;
 };
 
 struct PlanDestroyer {
@@ -72,9 +75,12 @@ PlanPointer MakePlan(const heed_problem& problem, const std::string& target,
 // A plan for a case on one target and thread count.
 class AttentionRun {
  public:
-  // `attention` must outlive the run.
-  AttentionRun(AttentionCase* attention, const std::string& target,
-               int threads);
+  // `attention` and `library` must outlive the run.
+  AttentionRun(AttentionCase* attention, const std::string& target, int threads,
+               const HeedLibrary& library = LinkedHeed());
+  AttentionRun(const AttentionRun&) = delete;
+  AttentionRun& operator=(const AttentionRun&) = delete;
+  ~AttentionRun() { library_.plan_destroy(plan_); }
 
   // Runs the first and the last set and checks both outputs, unless this case
   // has been found right before on this target and thread count. Empty, or
@@ -85,7 +91,8 @@ class AttentionRun {
   // One call, on the next set.
   void Run();
 
-  // What the plan chose, and by what right; empty without a plan.
+  // What the plan chose, and by what right; empty without a plan. Of the linked
+  // library only: another's plan is its own.
   std::string Tile() const;
   std::string Tier() const;
 
@@ -93,9 +100,9 @@ class AttentionRun {
   heed_status RunSet(size_t set);
 
   AttentionCase* attention_;
-  std::string target_;
-  int threads_;
-  PlanPointer plan_;
+  AttentionCase::Computed computed_;
+  const HeedLibrary& library_;
+  heed_plan* plan_ = nullptr;
   std::string plan_error_;
   Bytes workspace_;
   size_t workspace_bytes_ = 0;

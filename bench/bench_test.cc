@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "bench/attention_case.h"
+#include "bench/attention_peers.h"
+#include "bench/compare.h"
 #include "bench/interleaved.h"
 #include "bench/options.h"
 #include "bench/pairs.h"
@@ -91,7 +93,7 @@ TEST(Table, SaysSoWhenNoRoundWasQuiet) {
 
 PairRow PairOf(int rounds, double with, double base) {
   PairRow row;
-  row.pair.name = "tiny";
+  row.name = "tiny";
   row.best_canary = 100;
   for (int i = 0; i < rounds; ++i) {
     PairRound round;
@@ -197,6 +199,127 @@ TEST(AttentionCase, CountsWhatIsVisible) {
       pairs_of("b1_hq1_hkv1_q512_k512_d8_maskbool64x64_f32") / 4096;
   EXPECT_GE(blocks, 8);
   EXPECT_LE(blocks, 24);
+}
+
+heed_problem ProblemOf(const std::string& text) {
+  heed_problem problem;
+  EXPECT_EQ(heed_problem_parse(text.c_str(), &problem), HEED_OK)
+      << heed_last_error();
+  return problem;
+}
+
+TEST(AttentionPeers, TakeWhatTheyComputeAndNoMore) {
+  for (const char* text :
+       {"b1_hq2_hkv1_q9_k9_d8_causal_f32", "b2_hq2_hkv2_q1_k40_d8_f32",
+        "b1_hq2_hkv1_q9_k12_d8_causaltl_f32"}) {
+    EXPECT_TRUE(PeersTake(ProblemOf(text))) << text;
+  }
+  for (const char* text :
+       {"b1_hq2_hkv1_q9_k9_d8_f16", "b1_hq2_hkv1_q9_k12_d8_causalbr_f32",
+        "b1_hq2_hkv1_q9_k9_d8_cap30_f32",
+        "b1_hq2_hkv1_q9_k9_d8_causal_win3x0_f32",
+        "b1_hq2_hkv1_q9_k9_d8_ragged_f32", "b1_hq2_hkv1_q9_k9_d8_scale1_f32"}) {
+    EXPECT_FALSE(PeersTake(ProblemOf(text))) << text;
+  }
+}
+
+TEST(AttentionPeers, AreRight) {
+  for (const char* text :
+       {"b2_hq4_hkv2_q300_k300_d24_causal_f32", "b1_hq3_hkv1_q1_k77_d40_f32",
+        "b1_hq2_hkv2_q150_k9_d16_causaltl_f32"}) {
+    NamedProblem named;
+    named.name = named.text = text;
+    named.problem = ProblemOf(text);
+    AttentionCase attention(named, 1);
+    for (const AttentionPeer& peer : AttentionPeers()) {
+      attention.ClearOut();
+      peer.run(attention.problem(), attention.Call(0), 2);
+      EXPECT_EQ(attention.CheckOut(0), "") << peer.name << " " << text;
+    }
+  }
+}
+
+// Eighteen rounds of gpt2_short by one library loaded twice, microseconds per
+// call: base, head, head, base. A neighbour came and went.
+constexpr double kRecordedRounds[][4] = {
+    {502.7, 517.6, 501.4, 537.5}, {530.2, 509.9, 521.8, 513.3},
+    {504.5, 523.6, 507.1, 532.2}, {530.1, 509.9, 528.6, 532.6},
+    {505.4, 539.1, 533.5, 499.7}, {556.7, 537.6, 513.0, 518.2},
+    {531.3, 546.9, 522.1, 501.9}, {524.3, 547.7, 503.4, 529.9},
+    {507.9, 532.5, 530.0, 521.3}, {539.2, 530.4, 511.1, 497.6},
+    {517.8, 529.8, 501.3, 518.0}, {530.8, 505.4, 515.6, 505.4},
+    {544.3, 507.7, 513.8, 501.0}, {529.2, 521.1, 507.8, 514.4},
+    {530.4, 513.4, 545.0, 504.0}, {515.8, 526.8, 510.9, 522.2},
+    {539.2, 487.5, 521.2, 550.4}, {520.0, 528.8, 509.6, 541.3},
+};
+
+ComparedShape RecordedShape(double slowdown) {
+  ComparedShape shape;
+  shape.row.name = "gpt2_short";
+  shape.row.best_canary = 100;
+  for (const auto& us : kRecordedRounds) {
+    PairRound round;
+    round.base_seconds[0] = us[0] * 1e-6;
+    round.with_seconds[0] = us[1] * slowdown * 1e-6;
+    round.with_seconds[1] = us[2] * slowdown * 1e-6;
+    round.base_seconds[1] = us[3] * 1e-6;
+    round.canary_before = round.canary_after = 100;
+    shape.row.rounds.push_back(round);
+  }
+  return shape;
+}
+
+TEST(Compare, ALibraryIsNotSlowerThanItself) {
+  EXPECT_EQ(Judge(RecordedShape(1)), Verdict::kNotSlower);
+}
+
+TEST(Compare, EightPercentAreCaughtTwiceOrNotAtAll) {
+  ComparedShape slow = RecordedShape(1.08);
+  // Not without a second measurement that says the same.
+  EXPECT_EQ(Judge(slow), Verdict::kInconclusive);
+  slow.confirmation = RecordedShape(1).row;
+  EXPECT_EQ(Judge(slow), Verdict::kInconclusive);
+  slow.confirmation = RecordedShape(1.08).row;
+  EXPECT_EQ(Judge(slow), Verdict::kSlower);
+  EXPECT_NE(CompareMarkdown({}, {slow}).find("| slower |"), std::string::npos);
+  const auto json = nlohmann::json::parse(CompareJson({}, {slow}));
+  EXPECT_EQ(json["rows"][0]["verdict"], "slower");
+  EXPECT_GT(json["rows"][0]["confirmation"]["ratio"]["low"], 1.05);
+}
+
+TEST(Compare, OnTheThresholdNothingIsClaimed) {
+  EXPECT_EQ(Judge(RecordedShape(1 / 0.95)), Verdict::kInconclusive);
+  ComparedShape loud = RecordedShape(1.5);
+  loud.row.best_canary = 200;
+  EXPECT_EQ(Judge(loud), Verdict::kInconclusive);
+}
+
+TEST(Compare, LibrariesThatAreNoneAreRefused) {
+  BenchContext context;
+  std::vector<ComparedShape> shapes;
+  std::string why;
+  for (const char* list :
+       {"one", "a,b,c", "/nowhere/libheed.so,b", "/proc/self/exe,b"}) {
+    BenchOptions options;
+    options.compare = list;
+    EXPECT_FALSE(Compare(options, &context, &shapes, &why)) << list;
+    EXPECT_FALSE(why.empty());
+    EXPECT_EQ(why.find('\n'), std::string::npos) << why;
+  }
+}
+
+TEST(Options, ComparisonHasShapesOfItsOwn) {
+  BenchOptions options;
+  std::string text;
+  const char* const argv[] = {"heed_bench", "--heed_compare=a,b",
+                              "--heed_shapes=vit"};
+  ASSERT_EQ(ParseOptions(2, argv, &options, &text), Parsed::kRun) << text;
+  EXPECT_EQ(options.shapes, kHeadlineShapes);
+  ASSERT_EQ(ParseOptions(3, argv, &options, &text), Parsed::kRun) << text;
+  EXPECT_EQ(options.shapes, "vit");
+  const char* const both[] = {"heed_bench", "--heed_compare=a,b",
+                              "--heed_pairs=options"};
+  EXPECT_EQ(ParseOptions(3, both, &options, &text), Parsed::kUsageError);
 }
 
 TEST(Options, OthersFlagsAreLeftToGoogleBenchmark) {

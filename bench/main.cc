@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/attention_peers.h"
 #include "bench/bench_context.h"
+#include "bench/compare.h"
 #include "bench/options.h"
 #include "bench/pairs.h"
 #include "bench/provenance.h"
@@ -22,7 +24,7 @@
 namespace heed {
 namespace {
 
-enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2 };
+enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2, kSlower = 3 };
 
 int Complain(ExitCode code, const std::string& what) {
   fmt::print(stderr, "heed_bench: {}\n", what);
@@ -105,18 +107,37 @@ int RunTable(const BenchOptions& options, const Provenance& provenance,
 
 int RunPairs(const BenchOptions& options, const Provenance& provenance,
              BenchContext* context) {
+  const bool peers = options.pairs == "peers";
   ResultFiles files;
   std::vector<ProblemPair> pairs;
   std::vector<PairRow> rows;
   std::string why;
-  if (!ParsePairs(options.pairs, &pairs, &why)) {
+  if (!peers && !ParsePairs(options.pairs, &pairs, &why)) {
     return Complain(kUsage, "--heed_pairs: " + why);
   }
-  if (!files.Open(options, "pairs", &why) ||
-      !MeasurePairs(options, pairs, context, &rows, &why) ||
+  if (!files.Open(options, peers ? "peers" : "pairs", &why) ||
+      !(peers ? MeasurePeers(options, context, &rows, &why)
+              : MeasurePairs(options, pairs, context, &rows, &why)) ||
       !files.Commit(PairsMarkdown(provenance, rows),
                     PairsJson(provenance, rows), &why)) {
     return Complain(kFailed, why);
+  }
+  return kDone;
+}
+
+int RunCompare(const BenchOptions& options, const Provenance& provenance,
+               BenchContext* context) {
+  ResultFiles files;
+  std::vector<ComparedShape> shapes;
+  std::string why;
+  if (!files.Open(options, "compare", &why) ||
+      !Compare(options, context, &shapes, &why) ||
+      !files.Commit(CompareMarkdown(provenance, shapes),
+                    CompareJson(provenance, shapes), &why)) {
+    return Complain(kFailed, why);
+  }
+  for (const ComparedShape& shape : shapes) {
+    if (Judge(shape) == Verdict::kSlower) return kSlower;
   }
   return kDone;
 }
@@ -169,18 +190,22 @@ int Main(int argc, char** argv) {
     case Parsed::kRun:
       break;
   }
-  const bool ours = options.table || !options.pairs.empty();
-  if (ours && !options.leftover.empty()) {
-    return Complain(kUsage,
-                    fmt::format("not used with {}: {}",
-                                options.table ? "--heed_table" : "--heed_pairs",
-                                options.leftover[0]));
+  const char* const mode = options.table              ? "--heed_table"
+                           : !options.pairs.empty()   ? "--heed_pairs"
+                           : !options.compare.empty() ? "--heed_compare"
+                                                      : nullptr;
+  if (mode != nullptr && !options.leftover.empty()) {
+    return Complain(
+        kUsage, fmt::format("not used with {}: {}", mode, options.leftover[0]));
   }
   BenchContext context;
   if (!context.Init(options, &text)) return Complain(kUsage, text);
   const Provenance provenance = CollectProvenance(argc, argv);
   if (options.table) return RunTable(options, provenance, &context);
   if (!options.pairs.empty()) return RunPairs(options, provenance, &context);
+  if (!options.compare.empty()) {
+    return RunCompare(options, provenance, &context);
+  }
   return RunBenchmarks(options, provenance, argv[0], &context);
 }
 

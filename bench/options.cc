@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench/compare.h"
+
 namespace heed {
 
 Parsed ParseOptions(int argc, const char* const* argv, BenchOptions* options,
@@ -25,25 +27,27 @@ Parsed ParseOptions(int argc, const char* const* argv, BenchOptions* options,
                "print the canary-gated Markdown table instead of running the "
                "benchmarks");
   app.add_option("--heed_pairs", options->pairs,
-                 "print what options cost, as ratios of problems that take "
-                 "turns, instead of running the benchmarks: options, or "
+                 "print ratios of things that take turns instead of running "
+                 "the benchmarks: options = what options cost; peers = the "
+                 "shapes by heed and by other libraries in this process; or "
                  "WITH/BASE,... of shapes and problem strings");
+  app.add_option("--heed_compare", options->compare,
+                 "BASE,HEAD: two libheed.so that take turns on ten headline "
+                 "shapes (or those of --heed_shapes). Exit code 3 if HEAD is "
+                 "surely more than 5 % slower, and is again in fresh rounds");
   app.add_option("--heed_json", options->json_file,
-                 "with --heed_table or --heed_pairs: also write the result as "
-                 "JSON to this file");
+                 "also write the table, pairs or comparison as JSON to this "
+                 "file");
   app.add_option("--heed_results", options->results_dir,
                  "write bench/<machine key>/benchmarks.json below this folder, "
-                 "with --heed_table table.md and table.json, with --heed_pairs "
-                 "pairs.md and pairs.json");
-  app.add_option(
-         "--heed_rounds", options->rounds,
-         "with --heed_table or --heed_pairs: quiet rounds wanted per row "
-         "(default: 40)")
+                 "with --heed_table table.md and table.json, with the others "
+                 "pairs, peers or compare .md and .json");
+  app.add_option("--heed_rounds", options->rounds,
+                 "quiet rounds wanted per row of a table, pairs or comparison "
+                 "(default: 40)")
       ->check(CLI::Range(1, 100000));
-  app.add_option(
-         "--heed_seconds", options->seconds,
-         "with --heed_table or --heed_pairs: time limit per row (default: "
-         "10)")
+  app.add_option("--heed_seconds", options->seconds,
+                 "time limit per row of those (default: 10)")
       ->check(CLI::Range(0.01, 1e6));
   try {
     app.parse(argc, argv);
@@ -54,14 +58,18 @@ Parsed ParseOptions(int argc, const char* const* argv, BenchOptions* options,
     *text = error.what();
     return Parsed::kUsageError;
   }
-  if (!options->table && options->pairs.empty() &&
-      !options->json_file.empty()) {
-    *text = "--heed_json needs --heed_table or --heed_pairs";
+  const int modes =
+      options->table + !options->pairs.empty() + !options->compare.empty();
+  if (modes > 1) {
+    *text = "--heed_table, --heed_pairs and --heed_compare exclude each other";
     return Parsed::kUsageError;
   }
-  if (options->table && !options->pairs.empty()) {
-    *text = "--heed_table and --heed_pairs exclude each other";
+  if (modes == 0 && !options->json_file.empty()) {
+    *text = "--heed_json needs --heed_table, --heed_pairs or --heed_compare";
     return Parsed::kUsageError;
+  }
+  if (!options->compare.empty() && app.count("--heed_shapes") == 0) {
+    options->shapes = kHeadlineShapes;
   }
   options->leftover = app.remaining();
   return Parsed::kRun;

@@ -13,11 +13,12 @@ struct BenchOptions {
   std::vector<int> threads;      // empty = {1, all}
   std::string targets = "best";  // "best", "all" or a target's name
   bool table = false;            // the interleaved table, not the benchmarks
-  std::string pairs;             // as ParsePairs() takes it; empty = none
-  std::string json_file;         // table only; empty = none
-  std::string results_dir;       // empty = none
-  int rounds = 40;               // table, pairs: quiet rounds wanted per row
-  double seconds = 10;           // table, pairs: time limit per row
+  std::string pairs;      // "peers", or as ParsePairs() takes it; empty = none
+  std::string compare;    // BASE,HEAD; empty = none
+  std::string json_file;  // none of the benchmarks; empty = none
+  std::string results_dir;            // empty = none
+  int rounds = 40;                    // quiet rounds wanted per row
+  double seconds = 10;                // time limit per row
   std::vector<std::string> leftover;  // for Google Benchmark, without argv[0]
 };
 

@@ -3,15 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
-
-#include "bench/interleaved.h"
 
 namespace heed {
 namespace {
-
-constexpr double kAlpha = 0.05;
 
 struct OptionPair {
   const char* name;
@@ -63,55 +58,25 @@ bool ParseProblem(const std::string& item, NamedProblem* problem,
   return true;
 }
 
-bool IsQuiet(const PairRound& round, double best_canary) {
-  Round gate;
-  gate.canary_before = round.canary_before;
-  gate.canary_after = round.canary_after;
-  return heed::IsQuiet(gate, best_canary);
-}
-
-PairRound MeasureRound(Roof* roof, AttentionRun* base, int base_calls,
-                       AttentionRun* with, int with_calls) {
-  PairRound round;
-  round.canary_before = roof->CanaryRate();
-  round.base_seconds[0] = TimeCalls([=] { base->Run(); }, base_calls);
-  round.with_seconds[0] = TimeCalls([=] { with->Run(); }, with_calls);
-  round.with_seconds[1] = TimeCalls([=] { with->Run(); }, with_calls);
-  round.base_seconds[1] = TimeCalls([=] { base->Run(); }, base_calls);
-  round.canary_after = roof->CanaryRate();
-  return round;
-}
-
-bool MeasurePair(const BenchOptions& options, const BenchTarget& target,
-                 BenchContext* context, PairRow* row, std::string* why) {
+bool MeasurePair(const BenchOptions& options, const ProblemPair& pair,
+                 const BenchTarget& target, BenchContext* context, PairRow* row,
+                 std::string* why) {
   const size_t last_level = LastLevelBytes(ThisMachine());
-  AttentionCase base_case(row->pair.base, last_level);
-  AttentionCase with_case(row->pair.with, last_level);
+  AttentionCase base_case(pair.base, last_level);
+  AttentionCase with_case(pair.with, last_level);
   AttentionRun base(&base_case, target.name, row->threads);
   AttentionRun with(&with_case, target.name, row->threads);
   for (AttentionRun* run : {&base, &with}) {
     const std::string wrong = run->Verify();
     if (wrong.empty()) continue;
-    *why = row->pair.name + ": " + wrong;
+    *why = pair.name + ": " + wrong;
     return false;
   }
   row->flop_ratio = with_case.flops() / base_case.flops();
-  const int base_calls = CallsFor([&base] { base.Run(); }, kSampleSeconds);
-  const int with_calls = CallsFor([&with] { with.Run(); }, kSampleSeconds);
-  Roof& roof = context->RoofOf(target, row->threads);
-  const double start = Now();
-  int quiet = 0;
-  while (row->rounds.size() < RoundsNeeded(kAlpha) ||
-         (quiet < options.rounds && Now() - start < options.seconds)) {
-    row->rounds.push_back(
-        MeasureRound(&roof, &base, base_calls, &with, with_calls));
-    if (IsQuiet(row->rounds.back(), roof.best_canary())) ++quiet;
-  }
+  MeasureRounds(
+      options, &context->RoofOf(target, row->threads), [&base] { base.Run(); },
+      [&with] { with.Run(); }, row);
   return true;
-}
-
-Interval Exp(const Interval& log) {
-  return {std::exp(log.low), std::exp(log.median), std::exp(log.high)};
 }
 
 }  // namespace
@@ -155,32 +120,6 @@ bool ParsePairs(const std::string& list, std::vector<ProblemPair>* pairs,
   return true;
 }
 
-PairSummary SummarizePair(const PairRow& row) {
-  PairSummary summary;
-  std::vector<double> ratios, noise, base, with;
-  for (const PairRound& round : row.rounds) {
-    if (!IsQuiet(round, row.best_canary)) {
-      ++summary.dropped;
-      continue;
-    }
-    const double base_sum = round.base_seconds[0] + round.base_seconds[1];
-    const double with_sum = round.with_seconds[0] + round.with_seconds[1];
-    ratios.push_back(std::log(with_sum / base_sum));
-    noise.push_back(std::log(round.base_seconds[1] / round.base_seconds[0]));
-    base.insert(base.end(), {round.base_seconds[0], round.base_seconds[1]});
-    with.insert(with.end(), {round.with_seconds[0], round.with_seconds[1]});
-  }
-  summary.kept = static_cast<int>(ratios.size());
-  if (ratios.empty()) return summary;
-  summary.ratio = Exp(MedianInterval(ratios, kAlpha));
-  summary.noise = Exp(MedianInterval(noise, kAlpha));
-  summary.min_ratio = *std::min_element(with.begin(), with.end()) /
-                      *std::min_element(base.begin(), base.end());
-  summary.base_seconds = Median(base);
-  summary.with_seconds = Median(with);
-  return summary;
-}
-
 bool MeasurePairs(const BenchOptions& options,
                   const std::vector<ProblemPair>& pairs, BenchContext* context,
                   std::vector<PairRow>* rows, std::string* why) {
@@ -192,22 +131,18 @@ bool MeasurePairs(const BenchOptions& options,
         fmt::print(stderr, "[{}/{}] {} threads:{} target:{}\n",
                    rows->size() + 1, total, pair.name, threads, target.name);
         PairRow row;
-        row.pair = pair;
+        row.name = pair.name;
+        row.with = pair.with.text;
+        row.base = pair.base.text;
         row.target = target.name;
         row.threads = threads;
-        if (!MeasurePair(options, target, context, &row, why)) return false;
+        if (!MeasurePair(options, pair, target, context, &row, why))
+          return false;
         rows->push_back(row);
       }
     }
   }
-  // The last round may have had the best canary.
-  for (PairRow& row : *rows) {
-    for (const BenchTarget& target : context->targets()) {
-      if (target.name == row.target) {
-        row.best_canary = context->RoofOf(target, row.threads).best_canary();
-      }
-    }
-  }
+  SetBestCanary(context, rows);
   return true;
 }
 

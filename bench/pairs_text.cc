@@ -1,7 +1,10 @@
 // The pairs' two faces: Markdown and JSON.
 
+#include "bench/pairs_text.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -24,6 +27,16 @@ Json IntervalJson(const Interval& interval) {
           {"high", Short(interval.high)}};
 }
 
+}  // namespace
+
+std::string ProvenanceText(const Provenance& provenance) {
+  std::string text;
+  for (const auto& [name, value] : provenance) {
+    text += fmt::format("- {}: `{}`\n", name, value);
+  }
+  return text;
+}
+
 std::string IntervalText(const Interval& interval) {
   if (!std::isfinite(interval.low) || !std::isfinite(interval.high)) {
     return fmt::format("{:.3f}", interval.median);
@@ -32,17 +45,27 @@ std::string IntervalText(const Interval& interval) {
                      interval.high);
 }
 
-Json RowJson(const PairRow& row) {
+Json PairJson(const PairRow& row) {
   const PairSummary summary = SummarizePair(row);
   Json json;
-  json["pair"] = row.pair.name;
-  json["with"] = row.pair.with.text;
-  json["base"] = row.pair.base.text;
+  json["pair"] = row.name;
+  json["with"] = row.with;
+  json["base"] = row.base;
   json["target"] = row.target;
   json["threads"] = row.threads;
   json["flop_ratio"] = Short(row.flop_ratio);
   json["rounds_kept"] = summary.kept;
   json["rounds_dropped"] = summary.dropped;
+  // Microseconds of a call in the round's order, and the worse canary as a
+  // share of its best.
+  Json& rounds = json["rounds"] = Json::array();
+  for (const PairRound& round : row.rounds) {
+    const double canary = std::min(round.canary_before, round.canary_after);
+    rounds.push_back(
+        {Short(round.base_seconds[0] * 1e6), Short(round.with_seconds[0] * 1e6),
+         Short(round.with_seconds[1] * 1e6), Short(round.base_seconds[1] * 1e6),
+         Short(canary / row.best_canary)});
+  }
   if (summary.kept == 0) return json;
   json["ratio"] = IntervalJson(summary.ratio);
   json["min_ratio"] = Short(summary.min_ratio);
@@ -52,14 +75,9 @@ Json RowJson(const PairRow& row) {
   return json;
 }
 
-}  // namespace
-
 std::string PairsMarkdown(const Provenance& provenance,
                           const std::vector<PairRow>& rows) {
-  std::string text;
-  for (const auto& [name, value] : provenance) {
-    text += fmt::format("- {}: `{}`\n", name, value);
-  }
+  std::string text = ProvenanceText(provenance);
   text +=
       "\nTime of the first problem over that of the second, of rounds base, "
       "with, with, base in which the canary was within 10 % of its best: the "
@@ -70,8 +88,7 @@ std::string PairsMarkdown(const Provenance& provenance,
       "with | kept / dropped |\n|---|---|---|---|---|---|---|---|---|---|\n";
   for (const PairRow& row : rows) {
     const PairSummary summary = SummarizePair(row);
-    text += fmt::format("| {} | {} | {} | ", row.pair.name, row.threads,
-                        row.target);
+    text += fmt::format("| {} | {} | {} | ", row.name, row.threads, row.target);
     if (summary.kept == 0) {
       text += fmt::format("no quiet round | - | {:.3f} | - | - | - | ",
                           row.flop_ratio);
@@ -87,15 +104,25 @@ std::string PairsMarkdown(const Provenance& provenance,
   return text;
 }
 
+std::string JsonWithRows(const Json& object, const std::vector<Json>& rows) {
+  std::string text = object.dump(1);
+  text.resize(text.size() - 2);  // without its end, "\n}"
+  text += ",\n \"rows\": [";
+  for (size_t i = 0; i < rows.size(); ++i) {
+    text += (i == 0 ? "\n  " : ",\n  ") + rows[i].dump();
+  }
+  return text + "\n ]\n}\n";
+}
+
 std::string PairsJson(const Provenance& provenance,
                       const std::vector<PairRow>& rows) {
   Json json;
   json["schema"] = "heed-bench-pairs";
-  json["schema_version"] = 1;
+  json["schema_version"] = 2;
   for (const auto& [name, value] : provenance) json[name] = value;
-  json["rows"] = Json::array();
-  for (const PairRow& row : rows) json["rows"].push_back(RowJson(row));
-  return json.dump(1) + "\n";
+  std::vector<Json> texts;
+  for (const PairRow& row : rows) texts.push_back(PairJson(row));
+  return JsonWithRows(json, texts);
 }
 
 }  // namespace heed

@@ -222,10 +222,11 @@ void RunProject(benchmark::State& state, BenchContext& context,
     state.SetIterationTime(heed_seconds.back());
     for (size_t i = 0; i < peers.size(); ++i) {
       peer_seconds[i].push_back(SecondsOf([&] {
-        peers[i].multiply(static_cast<int64_t>(c.rows),
-                          static_cast<int64_t>(c.shape.inputs),
-                          static_cast<int64_t>(c.shape.outputs), x.get(),
-                          weights.dense(turn), y.get());
+        const auto inputs = static_cast<int64_t>(c.shape.inputs);
+        const auto outputs = static_cast<int64_t>(c.shape.outputs);
+        peers[i].multiply(/*transpose_b=*/false, static_cast<int64_t>(c.rows),
+                          outputs, inputs, 1.0f, x.get(), inputs,
+                          weights.dense(turn), outputs, y.get(), outputs);
       }));
     }
   }

@@ -11,8 +11,8 @@ Function Symbol(void* library, const char* name) {
   return reinterpret_cast<Function>(dlsym(library, name));
 }
 
-// cblas.h: CblasRowMajor, CblasNoTrans.
-constexpr int kRowMajor = 101, kNoTranspose = 111;
+// cblas.h: CblasRowMajor, CblasNoTrans, CblasTrans.
+constexpr int kRowMajor = 101, kNoTranspose = 111, kTranspose = 112;
 
 void AddOpenBlas(std::vector<SgemmPeer>* peers) {
   void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
@@ -27,12 +27,14 @@ void AddOpenBlas(std::vector<SgemmPeer>* peers) {
   SgemmPeer peer;
   peer.name = "openblas";
   peer.version = config == nullptr ? "unknown" : config();
-  peer.multiply = [sgemm](int64_t rows, int64_t inputs, int64_t outputs,
-                          const float* x, const float* w, float* y) {
-    const auto m = static_cast<int>(rows), n = static_cast<int>(outputs);
-    const auto k = static_cast<int>(inputs);
-    sgemm(kRowMajor, kNoTranspose, kNoTranspose, m, n, k, 1.0f, x, k, w, n,
-          0.0f, y, n);
+  peer.multiply = [sgemm](bool transpose_b, int64_t m, int64_t n, int64_t k,
+                          float alpha, const float* a, int64_t a_stride,
+                          const float* b, int64_t b_stride, float* c,
+                          int64_t c_stride) {
+    const auto narrow = [](int64_t value) { return static_cast<int>(value); };
+    sgemm(kRowMajor, kNoTranspose, transpose_b ? kTranspose : kNoTranspose,
+          narrow(m), narrow(n), narrow(k), alpha, a, narrow(a_stride), b,
+          narrow(b_stride), 0.0f, c, narrow(c_stride));
   };
   peer.set_threads = set_threads;
   peers->push_back(peer);
@@ -63,10 +65,12 @@ void AddOneDnn(std::vector<SgemmPeer>* peers) {
       const DnnlVersion& v = *version();
       peer.version = fmt::format("{}.{}.{}", v.major, v.minor, v.patch);
     }
-    peer.multiply = [sgemm](int64_t rows, int64_t inputs, int64_t outputs,
-                            const float* x, const float* w, float* y) {
-      sgemm('N', 'N', rows, outputs, inputs, 1.0f, x, inputs, w, outputs, 0.0f,
-            y, outputs);
+    peer.multiply = [sgemm](bool transpose_b, int64_t m, int64_t n, int64_t k,
+                            float alpha, const float* a, int64_t a_stride,
+                            const float* b, int64_t b_stride, float* c,
+                            int64_t c_stride) {
+      sgemm('N', transpose_b ? 'T' : 'N', m, n, k, alpha, a, a_stride, b,
+            b_stride, 0.0f, c, c_stride);
     };
     peer.set_threads = set_threads;
     peers->push_back(peer);

@@ -13,9 +13,12 @@ namespace heed {
 struct SgemmPeer {
   std::string name;     // "openblas", "onednn"
   std::string version;  // what it says of itself
-  // y [rows, outputs] = x [rows, inputs] w [inputs, outputs], all dense.
-  std::function<void(int64_t rows, int64_t inputs, int64_t outputs,
-                     const float* x, const float* w, float* y)>
+  // c [m, n] = alpha * a [m, k] b, row-major; b is [k, n], or [n, k] if it is
+  // to be transposed. Strides are of rows, in elements.
+  std::function<void(bool transpose_b, int64_t m, int64_t n, int64_t k,
+                     float alpha, const float* a, int64_t a_stride,
+                     const float* b, int64_t b_stride, float* c,
+                     int64_t c_stride)>
       multiply;
   std::function<void(int threads)> set_threads;
 };

@@ -10,7 +10,7 @@ namespace heed::test {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
-constexpr double kLn2 = 0.69314718055994530942;
+constexpr double kScaleOfPowersOfTwo = 0.69314718055994530942;  // ln 2
 
 void FillAll(Random* random, Case* c) {
   random->FillNormal(&c->q);
@@ -25,7 +25,7 @@ template <typename Score>
 void Steer(Random* random, Case* c, float noise, Score score) {
   FillAll(random, c);
   c->problem.scale_mode = HEED_SCALE_VALUE;
-  c->problem.scale = kLn2;
+  c->problem.scale = kScaleOfPowersOfTwo;
   const int64_t dim = c->problem.dim_qk;
   if (dim == 0) return;
   for (float& x : c->q) x *= noise;

@@ -1,0 +1,229 @@
+#include "bench/attention_peers.h"
+
+#include <fmt/format.h>
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "bench/sgemm_peers.h"
+#include "bench/softmax_rows.h"
+
+namespace heed {
+namespace {
+
+// Score tiles of at most so many floats stay in a core's second level of cache
+// beside k and v; more rows make a product cheaper until then.
+constexpr int64_t kTileFloats = 64 << 10;
+constexpr int64_t kMostRows = 128;
+
+// Rows [first, first + count) of one query head.
+struct RowBlock {
+  int64_t batch, head, first, count;
+};
+
+const float* Row(const heed_input& x, int64_t batch, int64_t head,
+                 int64_t token) {
+  return static_cast<const float*>(x.data) + batch * x.stride_batch +
+         head * x.stride_head + token * x.stride_token;
+}
+
+float* Row(const heed_output& x, int64_t batch, int64_t head, int64_t token) {
+  return static_cast<float*>(x.data) + batch * x.stride_batch +
+         head * x.stride_head + token * x.stride_token;
+}
+
+float ScaleOf(const heed_problem& p) {
+  return 1 / std::sqrt(static_cast<float>(p.dim_qk));
+}
+
+int64_t VisibleTo(const heed_problem& p, int64_t token) {
+  return p.causal == HEED_CAUSAL_NONE ? p.len_k : std::min(token + 1, p.len_k);
+}
+
+void ForEachBlock(const heed_problem& p, int64_t rows, int threads,
+                  const std::function<void(const RowBlock&)>& compute) {
+  const int64_t blocks = (p.len_q + rows - 1) / rows;
+  tbb::task_arena arena(threads);
+  arena.execute([&] {
+    tbb::parallel_for(int64_t{0}, p.batch * p.heads_q * blocks, [&](int64_t i) {
+      const int64_t first = i % blocks * rows, head = i / blocks;
+      compute({head / p.heads_q, head % p.heads_q, first,
+               std::min(rows, p.len_q - first)});
+    });
+  });
+}
+
+void Textbook(const heed_problem& p, const heed_call& call, int threads) {
+  const float scale = ScaleOf(p);
+  const int64_t group = p.heads_q / p.heads_kv;
+  ForEachBlock(p, 16, threads, [&](const RowBlock& block) {
+    static thread_local std::vector<float> weights;
+    weights.resize(static_cast<size_t>(p.len_k));
+    const int64_t b = block.batch, kv_head = block.head / group;
+    for (int64_t i = block.first; i < block.first + block.count; ++i) {
+      const float* const q = Row(call.q, b, block.head, i);
+      const int64_t visible = VisibleTo(p, i);
+      for (int64_t j = 0; j < visible; ++j) {
+        const float* const k = Row(call.k, b, kv_head, j);
+        float score = 0;
+        for (int64_t d = 0; d < p.dim_qk; ++d) score += q[d] * k[d];
+        weights[j] = score * scale;
+      }
+      const float most =
+          *std::max_element(weights.begin(), weights.begin() + visible);
+      float sum = 0;
+      for (int64_t j = 0; j < visible; ++j) {
+        weights[j] = std::exp(weights[j] - most);
+        sum += weights[j];
+      }
+      float* const out = Row(call.out, b, block.head, i);
+      std::fill_n(out, p.dim_v, 0.0f);
+      for (int64_t j = 0; j < visible; ++j) {
+        const float* const v = Row(call.v, b, kv_head, j);
+        const float weight = weights[j] / sum;
+        for (int64_t d = 0; d < p.dim_v; ++d) out[d] += weight * v[d];
+      }
+    }
+  });
+}
+
+void Composed(const SgemmPeer& library, const heed_problem& p,
+              const heed_call& call, int threads) {
+  const float scale = ScaleOf(p);
+  const int64_t group = p.heads_q / p.heads_kv;
+  const int64_t rows =
+      std::max<int64_t>(16, std::min(kMostRows, kTileFloats / p.len_k));
+  ForEachBlock(p, rows, threads, [&](const RowBlock& block) {
+    library.set_threads(1);  // OpenMP's is a setting of the calling thread
+    static thread_local std::vector<float> scores;
+    const int64_t b = block.batch, kv_head = block.head / group;
+    const int64_t keys = VisibleTo(p, block.first + block.count - 1);
+    scores.resize(static_cast<size_t>(block.count * keys));
+    library.multiply(true, block.count, keys, p.dim_qk, scale,
+                     Row(call.q, b, block.head, block.first),
+                     call.q.stride_token, Row(call.k, b, kv_head, 0),
+                     call.k.stride_token, scores.data(), keys);
+    for (int64_t i = 0; i < block.count; ++i) {
+      SoftmaxRow(scores.data() + i * keys,
+                 static_cast<size_t>(VisibleTo(p, block.first + i)),
+                 static_cast<size_t>(keys));
+    }
+    library.multiply(false, block.count, p.dim_v, keys, 1.0f, scores.data(),
+                     keys, Row(call.v, b, kv_head, 0), call.v.stride_token,
+                     Row(call.out, b, block.head, block.first),
+                     call.out.stride_token);
+  });
+}
+
+// The peer's calls go round the sets of k and v as heed's do.
+class PeerRun {
+ public:
+  PeerRun(const AttentionPeer* peer, AttentionCase* attention, int threads)
+      : peer_(peer), attention_(attention), threads_(threads) {}
+
+  void Run() {
+    const heed_call call = attention_->Call(next_set_);
+    peer_->run(attention_->problem(), call, threads_);
+    if (++next_set_ == attention_->sets()) next_set_ = 0;
+  }
+
+  // As AttentionRun::Verify().
+  std::string Verify() {
+    attention_->ClearOut();
+    next_set_ = 0;
+    Run();
+    return attention_->CheckOut(0);
+  }
+
+ private:
+  const AttentionPeer* peer_;
+  AttentionCase* attention_;
+  int threads_;
+  size_t next_set_ = 0;
+};
+
+}  // namespace
+
+std::vector<AttentionPeer> AttentionPeers() {
+  std::vector<AttentionPeer> peers = {{"textbook", __VERSION__, Textbook}};
+  for (const SgemmPeer& library : SgemmPeers()) {
+    peers.push_back({library.name, library.version,
+                     [&library](const heed_problem& problem,
+                                const heed_call& call, int threads) {
+                       Composed(library, problem, call, threads);
+                     }});
+  }
+  return peers;
+}
+
+bool PeersTake(const heed_problem& p) {
+  heed_problem plain;
+  heed_problem_init(&plain);
+  plain.dtype = HEED_F32;
+  plain.scale_mode = HEED_SCALE_INV_SQRT_DIM;
+  plain.batch = p.batch;
+  plain.heads_q = p.heads_q;
+  plain.heads_kv = p.heads_kv;
+  plain.len_q = p.len_q;
+  plain.len_k = p.len_k;
+  plain.dim_qk = p.dim_qk;
+  plain.dim_v = p.dim_v;
+  plain.causal = p.causal;
+  const auto text_of = [](const heed_problem& problem) {
+    char text[256];
+    heed_problem_print(&problem, text, sizeof text);
+    return std::string(text);
+  };
+  const bool corner =
+      p.causal == HEED_CAUSAL_NONE || p.causal == HEED_CAUSAL_TOP_LEFT ||
+      (p.causal == HEED_CAUSAL_BOTTOM_RIGHT && p.len_q == p.len_k);
+  return corner && p.len_q > 0 && p.len_k > 0 && text_of(plain) == text_of(p);
+}
+
+bool MeasurePeers(const BenchOptions& options, BenchContext* context,
+                  std::vector<PairRow>* rows, std::string* why) {
+  const std::vector<AttentionPeer> peers = AttentionPeers();
+  for (const NamedProblem& problem : context->problems()) {
+    if (!PeersTake(problem.problem)) {
+      fmt::print(stderr, "{}: left out, the peers do not compute it\n",
+                 problem.name);
+      continue;
+    }
+    AttentionCase& attention = context->CaseOf(problem);
+    for (const BenchTarget& target : context->targets()) {
+      for (const int threads : context->threads()) {
+        for (const AttentionPeer& peer : peers) {
+          fmt::print(stderr, "{} / {} threads:{} target:{}\n", problem.name,
+                     peer.name, threads, target.name);
+          AttentionRun heed_run(&attention, target.name, threads);
+          PeerRun peer_run(&peer, &attention, threads);
+          std::string wrong = heed_run.Verify();
+          if (wrong.empty()) wrong = peer_run.Verify();
+          if (!wrong.empty()) {
+            *why = problem.name + ", " + peer.name + ": " + wrong;
+            return false;
+          }
+          PairRow row;
+          row.name = fmt::format("{}: heed / {}", problem.name, peer.name);
+          row.with = problem.text;
+          row.base = peer.name + " " + peer.version;
+          row.target = target.name;
+          row.threads = threads;
+          MeasureRounds(
+              options, &context->RoofOf(target, threads),
+              [&peer_run] { peer_run.Run(); }, [&heed_run] { heed_run.Run(); },
+              &row);
+          rows->push_back(row);
+        }
+      }
+    }
+  }
+  SetBestCanary(context, rows);
+  return true;
+}
+
+}  // namespace heed
