@@ -11,7 +11,7 @@ Installs the missing ones of the Debian packages that heed is built, tuned and t
 Where nothing is missing it does nothing; where something is, it needs root or sudo.
 
   --with qemu   also what runs the tests for Arm (NEON, SVE) under an emulator
-  --with peers  also the libraries that heed_bench compares projections with
+  --with peers  also the libraries that heed_bench compares heed with, and what draws figures
   --dry-run     print what would be installed, and install nothing
   --help        this text
 USAGE
@@ -19,9 +19,9 @@ USAGE
 
 packages="g++ cmake ninja-build pkg-config libhwy-dev libtbb-dev libhwloc-dev
           nlohmann-json3-dev libfmt-dev libcli11-dev libcairo2-dev libbenchmark-dev libgtest-dev
-          libgmock-dev python3-numpy python3-pytest zlib1g-dev"
+          libgmock-dev python3-jsonschema python3-numpy python3-pytest strace zlib1g-dev"
 qemu_packages="g++-12-aarch64-linux-gnu qemu-user mmdebstrap"
-peer_packages="libopenblas0-pthread libdnnl2"
+peer_packages="libopenblas0-pthread libdnnl2 python3-matplotlib"
 
 dry_run=no
 while [ $# -gt 0 ]; do

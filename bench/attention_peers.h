@@ -33,7 +33,8 @@ std::vector<AttentionPeer> AttentionPeers();
 // f32, dense, and no option but causal from the top left or an equal corner.
 bool PeersTake(const heed_problem& problem);
 
-// heed against each peer on those of the context's shapes that they take.
+// heed against each peer on those of the context's shapes that they take, and
+// of which a peer computes twelve within the time of a row.
 bool MeasurePeers(const BenchOptions& options, BenchContext* context,
                   std::vector<PairRow>* rows, std::string* why);
 

@@ -3,8 +3,8 @@
 
 usage: bench/figures.py results/bench/<machine key>
 
-Reads what is there of table.json, lengths.json, caches.json (heed_bench --heed_table) and pairs.json
-(heed_bench --heed_pairs); writes fig/*.svg and fig/*.png. Needs matplotlib (Debian: python3-matplotlib).
+Reads what is there of table.json, lengths.json, caches.json (heed_bench --heed_table), pairs.json and
+peers.json (heed_bench --heed_pairs); writes fig/*.svg and fig/*.png. Needs matplotlib (Debian: python3-matplotlib).
 """
 
 import argparse
@@ -185,20 +185,16 @@ def bandwidth_against_cache(data, folder):
     finish(figure, folder, "caches", data)
 
 
-def cost_of_options(data, folder):
-    rows = [row for row in data["rows"] if "ratio" in row and row["threads"] == 1]
-    if not rows:
-        return
-    figure, axis = plt.subplots(figsize=(7.5, 0.3 * len(rows) + 1.6))
-    for place, row in enumerate(rows):
+def ratios(rows, axis, colours):
+    """Medians of time ratios with their intervals, a row each, on a logarithmic axis."""
+    for place, (row, colour) in enumerate(zip(rows, colours)):
         ratio = row["ratio"]
         low = ratio["low"] if ratio["low"] is not None else ratio["median"]
         high = ratio["high"] if ratio["high"] is not None else ratio["median"]
-        axis.plot([low, high], [place, place], color=BLUE, lw=2)
-        axis.plot(ratio["median"], place, "o", color=BLUE, ms=5)
+        axis.plot([low, high], [place, place], color=colour, lw=2)
+        axis.plot(ratio["median"], place, "o", color=colour, ms=5)
         axis.annotate(f"{ratio['median']:.3g}", (high, place), xytext=(5, -3), fontsize=7,
                       textcoords="offset points")
-        axis.plot(row["flop_ratio"], place, "|", color=ORANGE, ms=9, mew=1.6)
     axis.axvline(1, color=GREY, lw=0.8)
     axis.set_xscale("log")
     ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2]
@@ -207,9 +203,33 @@ def cost_of_options(data, folder):
     axis.set_yticks(range(len(rows)), [row["pair"] for row in rows], fontsize=8)
     axis.invert_yaxis()
     axis.grid(axis="x", color="#e4e4e4")
+
+
+def cost_of_options(data, folder):
+    rows = [row for row in data["rows"] if "ratio" in row and row["threads"] == 1]
+    if not rows:
+        return
+    figure, axis = plt.subplots(figsize=(7.5, 0.3 * len(rows) + 1.6))
+    ratios(rows, axis, [BLUE] * len(rows))
+    for place, row in enumerate(rows):
+        axis.plot(row["flop_ratio"], place, "|", color=ORANGE, ms=9, mew=1.6)
     axis.set_xlabel("time with the option / without, median and 95 % interval; orange: ratio of the work")
     axis.set_title("What options cost, one thread", loc="left")
     finish(figure, folder, "options", data)
+
+
+def against_peers(data, folder):
+    rows = [row for row in data["rows"] if "ratio" in row]
+    if not rows:
+        return
+    figure, axis = plt.subplots(figsize=(7.5, 0.2 * len(rows) + 1.8))
+    ratios(rows, axis, [style(rows, row["threads"])[0] for row in rows])
+    axis.set_yticks(range(len(rows)), [row["pair"].replace(": heed /", ",") for row in rows], fontsize=7)
+    axis.set_xlabel("heed's time / the peer's, median and 95 % interval of rounds in turns")
+    axis.legend(handles=[Patch(color=style(rows, threads)[0], label=label(threads))
+                         for threads in threads_of(rows)], loc="upper right", fontsize=8, framealpha=1)
+    axis.set_title("Against attention composed of other libraries", loc="left")
+    finish(figure, folder, "peers", data)
 
 
 FIGURES = {
@@ -217,6 +237,7 @@ FIGURES = {
     "lengths.json": ("heed-bench-table", [time_against_length]),
     "caches.json": ("heed-bench-table", [bandwidth_against_cache]),
     "pairs.json": ("heed-bench-pairs", [cost_of_options]),
+    "peers.json": ("heed-bench-pairs", [against_peers]),
 }
 
 

@@ -185,6 +185,9 @@ int Main(int argc, char** argv) {
       std::fflush(stdout);
       benchmark::PrintDefaultHelp();
       return kDone;
+    case Parsed::kVersion:
+      fmt::print("{}\n", text);
+      return kDone;
     case Parsed::kUsageError:
       return Complain(kUsage, text);
     case Parsed::kRun:

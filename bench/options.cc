@@ -1,8 +1,11 @@
 #include "bench/options.h"
 
+#include <heed.h>
+
 #include <CLI/CLI.hpp>
 
 #include "bench/compare.h"
+#include "bench/provenance.h"
 
 namespace heed {
 
@@ -49,11 +52,17 @@ Parsed ParseOptions(int argc, const char* const* argv, BenchOptions* options,
   app.add_option("--heed_seconds", options->seconds,
                  "time limit per row of those (default: 10)")
       ->check(CLI::Range(0.01, 1e6));
+  app.set_version_flag("--heed_version", [] {
+    return std::string(heed_version()) + " " + GitCommit();
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     *text = app.help();
     return Parsed::kHelp;
+  } catch (const CLI::CallForVersion& version) {
+    *text = version.what();
+    return Parsed::kVersion;
   } catch (const CLI::ParseError& error) {
     *text = error.what();
     return Parsed::kUsageError;

@@ -22,10 +22,10 @@ struct BenchOptions {
   std::vector<std::string> leftover;  // for Google Benchmark, without argv[0]
 };
 
-enum class Parsed { kRun, kHelp, kUsageError };
+enum class Parsed { kRun, kHelp, kVersion, kUsageError };
 
-// Reads the command line. On kHelp `text` is the help of heed's own flags, on
-// kUsageError one line that says what is wrong.
+// Reads the command line. `text` is the help of heed's own flags, heed's
+// version and commit, or one line that says what is wrong.
 Parsed ParseOptions(int argc, const char* const* argv, BenchOptions* options,
                     std::string* text);
 

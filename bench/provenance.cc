@@ -48,6 +48,8 @@ std::string Caches(const Machine& machine) {
 
 }  // namespace
 
+const char* GitCommit() { return kGitCommit; }
+
 Provenance CollectProvenance(int argc, const char* const* argv) {
   const Machine& machine = ThisMachine();
   return {

@@ -12,6 +12,9 @@ namespace heed {
 // Name and value, in the order they are printed.
 using Provenance = std::vector<std::pair<std::string, std::string>>;
 
+// The commit this was built from, "+changes" appended where it was not all.
+const char* GitCommit();
+
 // date (UTC), command, cpu, machine key, targets, threads, caches, version,
 // commit, compiler.
 Provenance CollectProvenance(int argc, const char* const* argv);

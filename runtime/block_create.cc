@@ -65,12 +65,8 @@ heed_status Create(const heed_block_desc* desc, const heed_options* options,
                 "desc is NULL; expected a heed_block_desc");
   }
   heed_options chosen;
-  heed_options_init(&chosen);
   heed_status status = ValidateDesc(*desc);
-  if (status == HEED_OK && options != nullptr) {
-    status = ValidateOptions(*options);
-    if (status == HEED_OK) chosen = *options;
-  }
+  if (status == HEED_OK) status = ResolveOptions(options, &chosen);
   if (status != HEED_OK) return status;
 
   auto block = std::make_unique<heed_block>();

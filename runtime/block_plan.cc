@@ -103,19 +103,16 @@ heed_status Create(const heed_block* block, int64_t batch, int64_t len,
     return Fail(HEED_INVALID_ARGUMENT, "block is NULL; expected a heed_block");
   }
   heed_options chosen;
-  heed_options_init(&chosen);
   heed_status status = ValidateSizes(*block, batch, len, len_cache);
-  if (status == HEED_OK && options != nullptr) {
-    status = ValidateOptions(*options);
-    if (status == HEED_OK) chosen = *options;
-  }
+  if (status == HEED_OK) status = ResolveOptions(options, &chosen);
   if (status != HEED_OK) return status;
   const char* own = block->kernels.target;
-  if (chosen.target != nullptr && std::string(chosen.target) != own) {
+  if (options != nullptr && options->target != nullptr &&
+      std::string(options->target) != own) {
     return Fail(HEED_INVALID_ARGUMENT,
                 "options.target is \"%.40s\"; expected NULL or the block's "
                 "own, which is \"%s\"",
-                chosen.target, own);
+                options->target, own);
   }
   chosen.target = own;
 

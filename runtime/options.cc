@@ -1,16 +1,23 @@
 #include "runtime/options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cinttypes>
 #include <climits>
+#include <cstdlib>
+#include <sstream>
+#include <string>
 
 #include "runtime/config.h"
 #include "runtime/error.h"
 #include "runtime/machine.h"
 #include "runtime/runner_tbb.h"
+#include "runtime/targets.h"
 
 namespace heed {
 namespace {
+
+constexpr int kMostThreads = 4096;
 
 heed_status ValidateTile(const heed_tile& tile) {
   const struct {
@@ -36,8 +43,6 @@ heed_status ValidateTile(const heed_tile& tile) {
   }
   return HEED_OK;
 }
-
-}  // namespace
 
 heed_status ValidateOptions(const heed_options& options) {
   if (options.struct_size != sizeof(heed_options)) {
@@ -65,6 +70,62 @@ heed_status ValidateOptions(const heed_options& options) {
   }
   return options.tuning == HEED_TUNING_PINNED ? ValidateTile(options.tile)
                                               : HEED_OK;
+}
+
+// A variable of the environment, read at the first plan; null where unset.
+const std::string* Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? nullptr : new const std::string(value);
+}
+
+heed_status FillThreads(heed_options* options) {
+  static const std::string* const value = Variable("HEED_NUM_THREADS");
+  if (value == nullptr || options->threads > 0) return HEED_OK;
+  static const int threads = [] {
+    int number = 0;
+    const char* const end = value->data() + value->size();
+    const auto parsed = std::from_chars(value->data(), end, number);
+    return parsed.ec == std::errc() && parsed.ptr == end ? number : 0;
+  }();
+  if (threads < 1 || threads > kMostThreads) {
+    return Fail(HEED_INVALID_ARGUMENT,
+                "HEED_NUM_THREADS is \"%.40s\"; expected 1 to %d",
+                value->c_str(), kMostThreads);
+  }
+  options->threads = threads;
+  return HEED_OK;
+}
+
+heed_status FillTarget(heed_options* options) {
+  static const std::string* const value = Variable("HEED_TARGET");
+  if (value == nullptr || options->target != nullptr) return HEED_OK;
+  static const bool is_known = [] {
+    std::istringstream names(RunnableTargetNames());
+    for (std::string name; names >> name;) {
+      if (name == *value) return true;
+    }
+    return false;
+  }();
+  if (!is_known) {
+    return Fail(HEED_UNSUPPORTED,
+                "HEED_TARGET is \"%.40s\"; expected one of: %s", value->c_str(),
+                RunnableTargetNames().c_str());
+  }
+  options->target = value->c_str();
+  return HEED_OK;
+}
+
+}  // namespace
+
+heed_status ResolveOptions(const heed_options* given, heed_options* options) {
+  heed_options_init(options);
+  if (given != nullptr) {
+    const heed_status status = ValidateOptions(*given);
+    if (status != HEED_OK) return status;
+    *options = *given;
+  }
+  const heed_status status = FillThreads(options);
+  return status == HEED_OK ? FillTarget(options) : status;
 }
 
 int ThreadsFor(const heed_options& options) {

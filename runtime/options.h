@@ -6,8 +6,11 @@
 
 namespace heed {
 
-// HEED_OK, or Fail() naming the field. The target is not looked at.
-heed_status ValidateOptions(const heed_options& options);
+// The options given, or those of heed_options_init(), where nothing is said
+// with HEED_NUM_THREADS and HEED_TARGET of the environment as it was at the
+// first call. HEED_OK, or Fail() naming the field or variable; a target given
+// is not looked at.
+heed_status ResolveOptions(const heed_options* given, heed_options* options);
 
 // How many threads valid options ask for; at least 1.
 int ThreadsFor(const heed_options& options);

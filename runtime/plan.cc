@@ -39,11 +39,11 @@ TileChoice PinnedTile(const heed_tile& pinned, const char* why,
   return choice;
 }
 
-void Report(const heed_plan& plan) {
+void Report(const heed_plan& plan, int threads) {
   const char* verbose = std::getenv("HEED_TUNE_VERBOSE");
   if (verbose == nullptr || std::strcmp(verbose, "1") != 0) return;
-  std::fprintf(stderr, "heed: %s target=%s tile=%s tier=%s (%s)\n",
-               ToString(plan.problem).c_str(), plan.kernels.target,
+  std::fprintf(stderr, "heed: %s threads=%d target=%s tile=%s tier=%s (%s)\n",
+               ToString(plan.problem).c_str(), threads, plan.kernels.target,
                ToString(plan.choice.config()).c_str(),
                TierName(plan.choice.tier), ReasonOf(plan.choice).c_str());
 }
@@ -81,7 +81,7 @@ heed_status Choose(const heed_options& options, int threads, heed_plan* plan) {
                                   plan->kernels, threads)
                      : ChooseTile(*records, hit, problem, plan->kernels,
                                   ThisMachine(), threads);
-  Report(*plan);
+  Report(*plan, threads);
   return HEED_OK;
 }
 
@@ -96,12 +96,8 @@ heed_status Create(const heed_problem* problem, const heed_options* options,
                 "problem is NULL; expected a heed_problem");
   }
   heed_options chosen;
-  heed_options_init(&chosen);
   heed_status status = ValidateProblem(*problem);
-  if (status == HEED_OK && options != nullptr) {
-    status = ValidateOptions(*options);
-    if (status == HEED_OK) chosen = *options;
-  }
+  if (status == HEED_OK) status = ResolveOptions(options, &chosen);
   if (status != HEED_OK) return status;
 
   auto plan = std::make_unique<heed_plan>();

@@ -15,6 +15,7 @@
 #include "runtime/runner_threads.h"
 #include "tests/attention_case.h"
 #include "tests/input_families.h"
+#include "tests/sanitizer.h"
 
 namespace heed::test {
 namespace {
@@ -56,7 +57,17 @@ bool RunsTogether(const heed_runner& runner, size_t count) {
   return meeting.met;
 }
 
-TEST(Fork, ChildGivesTheSameBitsFromThePlanItHasAndFromANewOne) {
+// Of clang 14 the sanitizers' own locks are as the fork found them: where
+// another thread had one, the child's first thread waits for it for ever (seen
+// once in some thirty runs).
+class Fork : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (HEED_MALLOC_SANITIZER) GTEST_SKIP() << "a sanitizer's locks";
+  }
+};
+
+TEST_F(Fork, ChildGivesTheSameBitsFromThePlanItHasAndFromANewOne) {
   const heed_problem p =
       MakeProblem(1, 4, 2, 61, 93, 24, 16, HEED_CAUSAL_BOTTOM_RIGHT);
   Case c = MakeCase(p);
@@ -92,7 +103,7 @@ TEST(Fork, ChildGivesTheSameBitsFromThePlanItHasAndFromANewOne) {
   heed_plan_destroy(plan);
 }
 
-TEST(Fork, ChildHasThreads) {
+TEST_F(Fork, ChildHasThreads) {
   const heed_runner runner = TbbRunner();
   // Makes oneTBB start what it has, if it has not yet.
   runner.run(

@@ -178,6 +178,36 @@ TEST_F(CliTest, RunPrintsOneLineWithProblemTimeAndTier) {
   }
 }
 
+TEST_F(CliTest, TheEnvironmentSaysWhatTheCallerDoesNot) {
+  WriteInputs();
+  const std::string quiet = "HEED_TUNE=off HEED_TUNE_VERBOSE=1 ";
+  char names[256];
+  heed_targets(names, sizeof names);
+  const std::string last =
+      std::string(names).substr(std::string(names).rfind(' ') + 1);
+  const Result narrow =
+      Heed(kRun, quiet + "HEED_TARGET=" + last + " HEED_NUM_THREADS=1");
+  EXPECT_EQ(narrow.code, 0) << narrow.err;
+  EXPECT_NE(narrow.err.find(" threads=1 target=" + last + " "),
+            std::string::npos)
+      << narrow.err;
+  const Result wide =
+      Heed(std::string(kRun) + "--threads 2", quiet + "HEED_NUM_THREADS=1");
+  EXPECT_NE(wide.err.find(" threads=2 "), std::string::npos) << wide.err;
+  const struct {
+    const char *environment, *message;
+  } wrong[] = {
+      {"HEED_NUM_THREADS=0", "HEED_NUM_THREADS is \"0\"; expected 1 to 4096"},
+      {"HEED_NUM_THREADS=2x", "HEED_NUM_THREADS is \"2x\"; expected 1 to"},
+      {"HEED_NUM_THREADS=", "HEED_NUM_THREADS is \"\"; expected 1 to"},
+      {"HEED_TARGET=avx9", "HEED_TARGET is \"avx9\"; expected one of: "}};
+  for (const auto& w : wrong) {
+    const Result refused = Heed(kRun, w.environment);
+    EXPECT_NE(refused.code, 0) << w.environment;
+    EXPECT_NE(refused.err.find(w.message), std::string::npos) << refused.err;
+  }
+}
+
 TEST_F(CliTest, TilesAndThreadsDoNotChangeTheBytes) {
   WriteInputs();
   ASSERT_EQ(Heed(std::string(kRun) + "--causal top_left").code, 0);

@@ -83,13 +83,14 @@ class Problem(ctypes.Structure):
     )
 
 
+TILE_FIELDS = ("row_block", "key_tile", "pack_k", "pack_v", "prefetch",
+               "tasks_per_thread", "decode_below")  # fmt: skip
+
+
 class Tile(ctypes.Structure):
     """heed_tile."""
 
-    _fields_ = [
-        (name, _I32)
-        for name in ("row_block", "key_tile", "pack_k", "pack_v", "prefetch")
-    ] + [("reserved", _I32 * 3)]
+    _fields_ = [(name, _I32) for name in TILE_FIELDS] + [("reserved", _I32 * 1)]
 
 
 class Options(ctypes.Structure):

@@ -76,10 +76,9 @@ def new_options(threads=0, tuning=_abi.TUNING_AUTO, tile=None, target=None):
     if tile is not None:
         options.tuning = _abi.TUNING_PINNED
         for name, value in tile.items():
-            if name not in ("row_block", "key_tile", "pack_k", "pack_v", "prefetch"):
+            if name not in _abi.TILE_FIELDS:
                 raise ValueError(
-                    f"tile has {name!r}; expected row_block, key_tile, pack_k, pack_v "
-                    "or prefetch"
+                    f"tile has {name!r}; expected {', '.join(_abi.TILE_FIELDS)}"
                 )
             setattr(options.tile, name, value)
     if target is not None:

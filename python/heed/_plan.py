@@ -35,8 +35,8 @@ class Plan:
           threads: 0 = as many as this process may use.
           tuning: ``"auto"``: this machine's record where there is one, else the
             model of its caches; ``"off"``: the model.
-          tile: row_block, key_tile, pack_k, pack_v, prefetch, as heed_tile; what is
-            missing or 0 is the model's. No tile changes a result.
+          tile: row_block, key_tile, pack_k, pack_v, prefetch, tasks_per_thread,
+            decode_below, as heed_tile; what is missing or 0 is the model's. No tile changes a result.
           target: a SIMD target of ``heed.info()["targets"]``; None = the best.
 
         Raises:

@@ -33,7 +33,7 @@ def test_options_of_a_plan_change_no_bits(rng):
     text = "b1_hq2_hkv2_q130_k130_d32_causal_f32"
     x = normal(rng, 1, 2, 130, 32)
     want = heed.Plan(text).run(x, x, x)
-    tile = {"row_block": 16, "key_tile": 48, "pack_k": 2}
+    tile = {"row_block": 16, "key_tile": 48, "pack_k": 2, "decode_below": 1}
     pinned = heed.Plan(text, tile=tile, threads=2)
     assert "tier=pinned" in pinned.describe()
     assert (pinned.run(x, x, x) == want).all()

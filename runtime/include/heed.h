@@ -159,12 +159,14 @@ typedef struct heed_runner {
  * from heed_options_init(). */
 typedef struct heed_options {
   size_t struct_size; /* sizeof(heed_options) */
-  int32_t threads;    /* 0 = min(CPU affinity, cgroup quota, the caller's TBB
-                         arena);    the first two are asked for once per process */
+  int32_t threads;    /* 0 = HEED_NUM_THREADS of the environment, else min(CPU
+                         affinity, cgroup quota, the caller's TBB arena); all
+                         but the last are asked for once per process */
   int32_t tuning;     /* heed_tuning */
   heed_tile tile;     /* read only if tuning is HEED_TUNING_PINNED */
-  const char* target; /* NULL = best; else a name from heed_targets(): run
-                         exactly this one */
+  const char* target; /* NULL = HEED_TARGET of the environment, else the best;
+                         else a name from heed_targets(): run exactly this
+                         one */
   const heed_runner* runner; /* NULL = oneTBB in the caller's arena; copied by
                                 heed_plan_create */
 } heed_options;

@@ -40,10 +40,21 @@ cmake -S "$source" -B "$build/aarch64" -G Ninja \
     -DHEED_BUILD_EXAMPLES=OFF -DHEED_IMAGES=OFF
 cmake --build "$build/aarch64" --target $test_programs
 
+# At once: an emulator runs a program on one core.
+children=
 for bytes in 16 32 64; do
-  for program in $test_programs; do
-    echo "== $program, NEON and SVE of $((bytes * 8)) bits"
-    qemu-aarch64 -L "$sysroot" -cpu max,sve-default-vector-length=$bytes \
-        "$build/aarch64/$program" --quick
-  done
+  (
+    for program in $test_programs; do
+      echo "== $program, NEON and SVE of $((bytes * 8)) bits"
+      qemu-aarch64 -L "$sysroot" -cpu max,sve-default-vector-length=$bytes \
+          "$build/aarch64/$program" --quick
+    done
+  ) >"$build/sve$bytes.log" 2>&1 &
+  children="$children $!"
 done
+failed=0
+for child in $children; do
+  wait "$child" || failed=1
+done
+cat "$build"/sve16.log "$build"/sve32.log "$build"/sve64.log
+exit $failed
