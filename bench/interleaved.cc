@@ -65,6 +65,9 @@ Summary Summarize(const std::vector<Round>& rounds, double best_canary) {
   for (const Round& round : rounds) {
     summary.fma = std::max(summary.fma, round.fma);
     summary.read = std::max(summary.read, round.read);
+    if (summary.min_seconds == 0 || round.seconds < summary.min_seconds) {
+      summary.min_seconds = round.seconds;
+    }
     if (IsQuiet(round, best_canary)) {
       seconds.push_back(round.seconds);
     } else {
@@ -72,10 +75,7 @@ Summary Summarize(const std::vector<Round>& rounds, double best_canary) {
     }
   }
   summary.kept = static_cast<int>(seconds.size());
-  if (!seconds.empty()) {
-    summary.median_seconds = Median(seconds);
-    summary.min_seconds = *std::min_element(seconds.begin(), seconds.end());
-  }
+  if (!seconds.empty()) summary.median_seconds = Median(seconds);
   return summary;
 }
 

@@ -55,8 +55,10 @@ bool IsQuiet(const Round& round, double best_canary);
 
 struct Summary {
   int kept = 0, dropped = 0;
-  // Of the kept rounds; 0 if none were.
-  double median_seconds = 0, min_seconds = 0;
+  double median_seconds = 0;  // of the kept rounds; 0 if none were
+  // Of all rounds: a neighbour makes a call longer and never shorter, and calls
+  // of half a second may have no round that is quiet from end to end.
+  double min_seconds = 0;
   // The largest of all rounds, dropped ones too: dividing by more never
   // flatters.
   double fma = 0, read = 0;

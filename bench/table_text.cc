@@ -102,9 +102,10 @@ std::string TableMarkdown(const Provenance& provenance,
     text += fmt::format("- {}: `{}`\n", name, value);
   }
   text +=
-      "\nmedian and best are of the kept rounds, those in which the canary was "
-      "within 10 % of its best before and after the call. Peaks are the "
-      "largest of all rounds of the row. GFLOP/s counts visible pairs * 2 * "
+      "\nmedian is of the kept rounds, those in which the canary was within "
+      "10 % of its best before and after the call; best is the shortest call "
+      "and peaks are the largest of all rounds of the row. GFLOP/s counts "
+      "visible pairs * 2 * "
       "(D + Dv), GB/s counts q, k, v and out once.\n\n"
       "| shape | threads | target | median | best | GFLOP/s | FMA peak | % of "
       "peak | best % | GB/s | % of read | best % | kept / dropped | tier |\n"
