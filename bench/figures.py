@@ -189,10 +189,11 @@ def ratios(rows, axis, colours):
     """Medians of time ratios with their intervals, a row each, on a logarithmic axis."""
     for place, (row, colour) in enumerate(zip(rows, colours)):
         ratio = row["ratio"]
-        low = ratio["low"] if ratio["low"] is not None else ratio["median"]
-        high = ratio["high"] if ratio["high"] is not None else ratio["median"]
+        bounded = ratio.get("high") is not None
+        low, high = (ratio["low"], ratio["high"]) if bounded else [ratio["median"]] * 2
         axis.plot([low, high], [place, place], color=colour, lw=2)
-        axis.plot(ratio["median"], place, "o", color=colour, ms=5)
+        axis.plot(ratio["median"], place, "o", color=colour, ms=5,
+                  markerfacecolor=colour if bounded else "white")
         axis.annotate(f"{ratio['median']:.3g}", (high, place), xytext=(5, -3), fontsize=7,
                       textcoords="offset points")
     axis.axvline(1, color=GREY, lw=0.8)
@@ -213,7 +214,7 @@ def cost_of_options(data, folder):
     ratios(rows, axis, [BLUE] * len(rows))
     for place, row in enumerate(rows):
         axis.plot(row["flop_ratio"], place, "|", color=ORANGE, ms=9, mew=1.6)
-    axis.set_xlabel("time with the option / without, median and 95 % interval; orange: ratio of the work")
+    axis.set_xlabel("time with / without: median and 95 % interval (open: too few rounds); orange: ratio of the work")
     axis.set_title("What options cost, one thread", loc="left")
     finish(figure, folder, "options", data)
 
@@ -225,7 +226,7 @@ def against_peers(data, folder):
     figure, axis = plt.subplots(figsize=(7.5, 0.2 * len(rows) + 1.8))
     ratios(rows, axis, [style(rows, row["threads"])[0] for row in rows])
     axis.set_yticks(range(len(rows)), [row["pair"].replace(": heed /", ",") for row in rows], fontsize=7)
-    axis.set_xlabel("heed's time / the peer's, median and 95 % interval of rounds in turns")
+    axis.set_xlabel("heed's time / the peer's: median and 95 % interval; open: too few quiet rounds for one")
     axis.legend(handles=[Patch(color=style(rows, threads)[0], label=label(threads))
                          for threads in threads_of(rows)], loc="upper right", fontsize=8, framealpha=1)
     axis.set_title("Against attention composed of other libraries", loc="left")

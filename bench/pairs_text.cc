@@ -21,7 +21,13 @@ Json Short(double value) {
   return std::round(value * 1e4) / 1e4;
 }
 
+// Too few rounds bound nothing: from 0 to infinity, as ratios.
+bool IsBounded(const Interval& interval) {
+  return std::isfinite(interval.high);
+}
+
 Json IntervalJson(const Interval& interval) {
+  if (!IsBounded(interval)) return {{"median", Short(interval.median)}};
   return {{"median", Short(interval.median)},
           {"low", Short(interval.low)},
           {"high", Short(interval.high)}};
@@ -38,9 +44,7 @@ std::string ProvenanceText(const Provenance& provenance) {
 }
 
 std::string IntervalText(const Interval& interval) {
-  if (!std::isfinite(interval.low) || !std::isfinite(interval.high)) {
-    return fmt::format("{:.3f}", interval.median);
-  }
+  if (!IsBounded(interval)) return fmt::format("{:.3f}", interval.median);
   return fmt::format("{:.3f} ({:.3f} to {:.3f})", interval.median, interval.low,
                      interval.high);
 }
