@@ -69,12 +69,12 @@ def bar_chart_of_peaks(data, folder):
             bound = "bw" if row["read_peak_gbs"] else "peak"
             median, best = row[f"pct_{bound}"], row[f"pct_{bound}_min_time"]
             y = place + (number - (len(counts) - 1) / 2) * height
+            axis.plot([best, best], [y - height * 0.45, y + height * 0.45], color="black", lw=1)
             if median is None:
                 axis.text(1, y, "no quiet round", va="center", fontsize=7, color=GREY)
                 continue
             axis.barh(y, median, height * 0.9, color=colour,
                       hatch="///" if bound == "bw" else None, edgecolor="white", linewidth=0)
-            axis.plot([best, best], [y - height * 0.45, y + height * 0.45], color="black", lw=1)
             axis.text(median - 1, y, f"{median:.0f}", va="center", ha="right", fontsize=7,
                       color="white", bbox={"facecolor": colour, "edgecolor": "none", "pad": 0.8})
     axis.set_yticks(range(len(shapes)), shapes)
@@ -124,13 +124,11 @@ def lengths_of(row, letter):
 
 
 def series(rows, letter, value):
-    """(threads, dtype) -> sorted [(length, value)] of the rows that have one."""
+    """(threads, dtype) -> sorted [(length, value(row))]."""
     lines = {}
     for row in rows:
-        if row[value] is None:
-            continue
         key = (row["threads"], row["problem"].rsplit("_", 1)[1])
-        lines.setdefault(key, []).append((lengths_of(row, letter), row[value]))
+        lines.setdefault(key, []).append((lengths_of(row, letter), value(row)))
     return {key: sorted(points) for key, points in sorted(lines.items())}
 
 
@@ -139,7 +137,7 @@ DASHES = {"f32": "-", "f16": ":", "bf16": "--"}
 
 def time_against_length(data, folder):
     figure, axis = plt.subplots(figsize=(7.5, 4.6))
-    for (threads, dtype), points in series(data["rows"], "q", "median_us").items():
+    for (threads, dtype), points in series(data["rows"], "q", lambda row: row["min_us"]).items():
         colour, marker = style(data["rows"], threads)
         xs, us = zip(*points)
         axis.plot(xs, [u / 1e3 for u in us], DASHES[dtype], marker=marker, color=colour, ms=4,
@@ -153,7 +151,7 @@ def time_against_length(data, folder):
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
     axis.set_xlabel("tokens")
-    axis.set_ylabel("ms")
+    axis.set_ylabel("ms, the best call")
     axis.grid(color="#e4e4e4")
     axis.legend(fontsize=8)
     axis.set_title(f"Causal prefill: {data['rows'][0]['problem'].split('_q')[0]}, "
@@ -161,9 +159,18 @@ def time_against_length(data, folder):
     finish(figure, folder, "lengths", data)
 
 
+def best_rate(row):
+    """GB/s of q, k, v and out in the shortest call."""
+    names = r"b(\d+)_hq(\d+)_hkv(\d+)_q(\d+)_k(\d+)_d(\d+)_\w*?(f32|f16|bf16)"
+    *sizes, dtype = re.match(names, row["problem"]).groups()
+    b, hq, hkv, q, k, d = map(int, sizes)
+    return 2 * b * d * (hq * q + hkv * k) * (4 if dtype == "f32" else 2) / row["min_us"] / 1e3
+
+
 def bandwidth_against_cache(data, folder):
     figure, axis = plt.subplots(figsize=(7.5, 4.6))
-    for (threads, dtype), points in series(data["rows"], "k", "gbs").items():
+    axis.set_xscale("log", base=2)
+    for (threads, dtype), points in series(data["rows"], "k", best_rate).items():
         colour, marker = style(data["rows"], threads)
         xs, ys = zip(*points)
         axis.plot(xs, ys, DASHES[dtype], marker=marker, color=colour, ms=4,
@@ -175,10 +182,9 @@ def bandwidth_against_cache(data, folder):
         axis.axhline(top, color=colour, lw=1, alpha=0.6)
         axis.annotate(f"read bandwidth, {label(threads)}", (axis.get_xlim()[0], top), fontsize=7,
                       color=colour, xytext=(4, 3), textcoords="offset points")
-    axis.set_xscale("log", base=2)
     axis.set_ylim(bottom=0)
     axis.set_xlabel("keys in the cache")
-    axis.set_ylabel("GB/s of q, k, v and out")
+    axis.set_ylabel("GB/s of q, k, v and out, the best call")
     axis.grid(color="#e4e4e4")
     axis.legend(fontsize=8, loc="lower right")
     axis.set_title("Decoding one token, caches too large for the L3", loc="left")
@@ -214,7 +220,7 @@ def cost_of_options(data, folder):
     ratios(rows, axis, [BLUE] * len(rows))
     for place, row in enumerate(rows):
         axis.plot(row["flop_ratio"], place, "|", color=ORANGE, ms=9, mew=1.6)
-    axis.set_xlabel("time with / without: median and 95 % interval (open: too few rounds); orange: ratio of the work")
+    axis.set_xlabel("times with / without (open: too few rounds for an interval); orange: the work", fontsize=8)
     axis.set_title("What options cost, one thread", loc="left")
     finish(figure, folder, "options", data)
 
