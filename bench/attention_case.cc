@@ -159,30 +159,27 @@ void AttentionCase::SetVerified(const Computed& computed) {
 }
 
 PlanPointer MakePlan(const heed_problem& problem, const std::string& target,
-                     int threads) {
+                     int threads, const HeedLibrary& library) {
   heed_options options;
-  heed_options_init(&options);
+  library.options_init(&options);
   options.threads = threads;
   options.target = target.c_str();
   heed_plan* plan = nullptr;
-  heed_plan_create(&problem, &options, &plan);
-  return PlanPointer(plan);
+  library.plan_create(&problem, &options, &plan);
+  return PlanPointer(plan, PlanDestroyer{library.plan_destroy});
 }
 
 AttentionRun::AttentionRun(AttentionCase* attention, const std::string& target,
                            int threads, const HeedLibrary& library)
     : attention_(attention),
       computed_(library.path, target, threads),
-      library_(library) {
-  heed_options options;
-  library.options_init(&options);
-  options.threads = threads;
-  options.target = target.c_str();
-  if (library.plan_create(&attention->problem(), &options, &plan_) != HEED_OK) {
+      library_(library),
+      plan_(MakePlan(attention->problem(), target, threads, library)) {
+  if (plan_ == nullptr) {
     plan_error_ = library.last_error();
     return;
   }
-  workspace_bytes_ = library.workspace_size(plan_);
+  workspace_bytes_ = library.workspace_size(plan_.get());
   workspace_ = AllocateBytes(workspace_bytes_);
 }
 
@@ -221,7 +218,7 @@ heed_status AttentionRun::RunSet(size_t set) {
   heed_call call = attention_->Call(set);
   call.workspace = workspace_.get();
   call.workspace_size = workspace_bytes_;
-  return library_.plan_run(plan_, &call);
+  return library_.plan_run(plan_.get(), &call);
 }
 
 }  // namespace heed

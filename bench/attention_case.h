@@ -64,13 +64,14 @@ class AttentionCase {
 };
 
 struct PlanDestroyer {
-  void operator()(heed_plan* plan) const { heed_plan_destroy(plan); }
+  decltype(&heed_plan_destroy) destroy = heed_plan_destroy;
+  void operator()(heed_plan* plan) const { destroy(plan); }
 };
 using PlanPointer = std::unique_ptr<heed_plan, PlanDestroyer>;
 
-// Null if heed_plan_create() fails; heed_last_error() then says why.
+// Null if heed_plan_create() fails; the library's last error then says why.
 PlanPointer MakePlan(const heed_problem& problem, const std::string& target,
-                     int threads);
+                     int threads, const HeedLibrary& library = LinkedHeed());
 
 // A plan for a case on one target and thread count.
 class AttentionRun {
@@ -78,9 +79,6 @@ class AttentionRun {
   // `attention` and `library` must outlive the run.
   AttentionRun(AttentionCase* attention, const std::string& target, int threads,
                const HeedLibrary& library = LinkedHeed());
-  AttentionRun(const AttentionRun&) = delete;
-  AttentionRun& operator=(const AttentionRun&) = delete;
-  ~AttentionRun() { library_.plan_destroy(plan_); }
 
   // Runs the first and the last set and checks both outputs, unless this case
   // has been found right before on this target and thread count. Empty, or
@@ -102,7 +100,7 @@ class AttentionRun {
   AttentionCase* attention_;
   AttentionCase::Computed computed_;
   const HeedLibrary& library_;
-  heed_plan* plan_ = nullptr;
+  PlanPointer plan_;
   std::string plan_error_;
   Bytes workspace_;
   size_t workspace_bytes_ = 0;

@@ -26,8 +26,8 @@ struct AttentionPeer {
 // - textbook: three passes over each row in plain C++ (scores; exponentials
 //   and their sum; blend), heads and rows in parallel.
 // - the others: sgemm, softmax, sgemm for blocks of rows that see the same
-//   keys, blocks in parallel and each product on one thread, which is faster
-//   than one product after another on all threads; exponentials by Highway.
+//   keys, blocks in parallel and each product on one thread, so that no thread
+//   waits for another between products; exponentials by Highway.
 std::vector<AttentionPeer> AttentionPeers();
 
 // f32, dense, and no option but causal from the top left or an equal corner.

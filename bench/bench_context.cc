@@ -50,4 +50,11 @@ AttentionCase& BenchContext::CaseOf(const NamedProblem& problem) {
   return *case_;
 }
 
+double BenchContext::BestCanary(const std::string& target, int threads) {
+  for (const BenchTarget& known : targets_) {
+    if (known.name == target) return RoofOf(known, threads).best_canary();
+  }
+  return 0;
+}
+
 }  // namespace heed

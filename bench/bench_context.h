@@ -39,6 +39,9 @@ class BenchContext {
   // Made at the first use and kept, so that the best canary is the process's.
   Roof& RoofOf(const BenchTarget& target, int threads);
 
+  // The process's, of a target by its name.
+  double BestCanary(const std::string& target, int threads);
+
   // The tensors of one problem at a time: the large ones fill memory.
   AttentionCase& CaseOf(const NamedProblem& problem);
 

@@ -39,7 +39,7 @@ struct ComparedShape {
 // kInconclusive.
 Verdict Judge(const ComparedShape& shape);
 
-// `libraries` is BASE,HEAD. As MeasureTable().
+// The two of options.compare. As MeasureTable().
 bool Compare(const BenchOptions& options, BenchContext* context,
              std::vector<ComparedShape>* shapes, std::string* why);
 

@@ -30,8 +30,7 @@ bool LoadHeed(const std::string& path, HeedLibrary* library, std::string* why) {
         reinterpret_cast<std::remove_pointer_t<decltype(function)>>(found);
     return found != nullptr;
   };
-  return find("heed_version", &library->version) &&
-         find("heed_options_init", &library->options_init) &&
+  return find("heed_options_init", &library->options_init) &&
          find("heed_plan_create", &library->plan_create) &&
          find("heed_plan_destroy", &library->plan_destroy) &&
          find("heed_plan_workspace_size", &library->workspace_size) &&

@@ -11,7 +11,6 @@ namespace heed {
 
 struct HeedLibrary {
   std::string path;  // empty: linked with this program
-  decltype(&heed_version) version = heed_version;
   decltype(&heed_options_init) options_init = heed_options_init;
   decltype(&heed_plan_create) plan_create = heed_plan_create;
   decltype(&heed_plan_destroy) plan_destroy = heed_plan_destroy;

@@ -72,11 +72,7 @@ void MeasureRounds(const BenchOptions& options, Roof* roof,
 
 void SetBestCanary(BenchContext* context, std::vector<PairRow>* rows) {
   for (PairRow& row : *rows) {
-    for (const BenchTarget& target : context->targets()) {
-      if (target.name == row.target) {
-        row.best_canary = context->RoofOf(target, row.threads).best_canary();
-      }
-    }
+    row.best_canary = context->BestCanary(row.target, row.threads);
   }
 }
 

@@ -35,14 +35,6 @@ Json IntervalJson(const Interval& interval) {
 
 }  // namespace
 
-std::string ProvenanceText(const Provenance& provenance) {
-  std::string text;
-  for (const auto& [name, value] : provenance) {
-    text += fmt::format("- {}: `{}`\n", name, value);
-  }
-  return text;
-}
-
 std::string IntervalText(const Interval& interval) {
   if (!IsBounded(interval)) return fmt::format("{:.3f}", interval.median);
   return fmt::format("{:.3f} ({:.3f} to {:.3f})", interval.median, interval.low,

@@ -7,14 +7,11 @@
 #include <vector>
 
 #include "bench/pair_rounds.h"
-#include "bench/provenance.h"
 
 namespace heed {
 
 // "1.043 (1.038 to 1.049)".
 std::string IntervalText(const Interval& interval);
-// A list of names and values.
-std::string ProvenanceText(const Provenance& provenance);
 nlohmann::ordered_json PairJson(const PairRow& row);
 // The object with a member "rows", of one line each.
 std::string JsonWithRows(const nlohmann::ordered_json& object,

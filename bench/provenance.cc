@@ -67,4 +67,12 @@ Provenance CollectProvenance(int argc, const char* const* argv) {
   };
 }
 
+std::string ProvenanceText(const Provenance& provenance) {
+  std::string text;
+  for (const auto& [name, value] : provenance) {
+    text += fmt::format("- {}: `{}`\n", name, value);
+  }
+  return text;
+}
+
 }  // namespace heed

@@ -19,6 +19,9 @@ const char* GitCommit();
 // commit, compiler.
 Provenance CollectProvenance(int argc, const char* const* argv);
 
+// As a Markdown list.
+std::string ProvenanceText(const Provenance& provenance);
+
 }  // namespace heed
 
 #endif  // HEED_BENCH_PROVENANCE_H_

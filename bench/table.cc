@@ -45,11 +45,7 @@ bool MeasureTable(const BenchOptions& options, BenchContext* context,
   }
   // The last round may have had the best canary.
   for (TableRow& row : *rows) {
-    for (const BenchTarget& target : context->targets()) {
-      if (target.name == row.target) {
-        row.best_canary = context->RoofOf(target, row.threads).best_canary();
-      }
-    }
+    row.best_canary = context->BestCanary(row.target, row.threads);
   }
   return true;
 }

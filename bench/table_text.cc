@@ -97,10 +97,7 @@ Json RowJson(const TableRow& row) {
 
 std::string TableMarkdown(const Provenance& provenance,
                           const std::vector<TableRow>& rows) {
-  std::string text;
-  for (const auto& [name, value] : provenance) {
-    text += fmt::format("- {}: `{}`\n", name, value);
-  }
+  std::string text = ProvenanceText(provenance);
   text +=
       "\nmedian is of the kept rounds, those in which the canary was within "
       "10 % of its best before and after the call; best is the shortest call "

@@ -59,7 +59,7 @@ bool RunsTogether(const heed_runner& runner, size_t count) {
 
 // Of clang 14 the sanitizers' own locks are as the fork found them: where
 // another thread had one, the child's first thread waits for it for ever (seen
-// once in some thirty runs).
+// once).
 class Fork : public testing::Test {
  protected:
   void SetUp() override {
