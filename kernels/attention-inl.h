@@ -47,18 +47,18 @@ struct ColumnSpan {
   size_t begin, end, vecs;
 };
 
-// Blends keys [key_begin, key_end) of the tile into rows [row, row + rows), all
-// columns of the span.
+// Blends keys of the tile into rows [row, row + rows), all columns of the span.
 HWY_INLINE void BlendColumns(const Task& t, const ColumnSpan& span, size_t row,
-                             size_t rows, size_t key_begin, size_t key_end,
-                             size_t triangle, bool fresh) {
+                             size_t rows, const GroupKeys& keys, bool fresh) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
   BlendInput in;
+  const size_t key_begin = keys.begin - keys.lead;
   in.p = t.Scores(key_begin) + row;
   in.p_stride = t.at.s_stride;
-  in.keys = key_end - key_begin;
-  in.triangle = triangle;
+  in.keys = keys.end - keys.begin;
+  in.lead = keys.lead;
+  in.trail = keys.trail;
   const size_t width = span.vecs * lanes;
   if (t.packed_v != nullptr) {
     in.v_stride = static_cast<int64_t>(width);
@@ -82,10 +82,9 @@ struct SpanBlender {
   const Task& t;
   const ColumnSpan& span;
 
-  HWY_INLINE void operator()(size_t row, size_t rows, size_t key_begin,
-                             size_t key_end, size_t triangle,
+  HWY_INLINE void operator()(size_t row, size_t rows, const GroupKeys& keys,
                              bool fresh) const {
-    BlendColumns(t, span, row, rows, key_begin, key_end, triangle, fresh);
+    BlendColumns(t, span, row, rows, keys, fresh);
   }
 };
 
@@ -126,22 +125,22 @@ struct KeyRows {
   int64_t stride;
 };
 
-// Scores of keys [step, end), one step's at most, for the panel at `row`. The
+// Scores of keys [begin, end) of one step for the panel at `row`. The
 // first panel also touches the v of this step and the k of the next, if the
 // tile says so: +3 points where they come from the L3 (D 128, T 8192), -1 where
-// not.
+// not. `sloped`: with ALiBi.
 HWY_INLINE void ScorePanel(const Task& t, const KeyRows& keys, size_t row,
-                           size_t step, size_t end) {
-  const int64_t key = static_cast<int64_t>(step - t.tile_begin);
+                           size_t begin, size_t end, bool sloped) {
+  const int64_t key = static_cast<int64_t>(begin - t.tile_begin);
   ScoreInput in;
   in.q = t.scratch + t.at.q + row * t.b.dim_qk;
   in.k = keys.k + key * keys.stride;
   in.k_stride = keys.stride;
-  in.keys = end - step;
+  in.keys = end - begin;
   in.dim = t.b.dim_qk;
   in.next_k = in.v = {nullptr, 0, 0};
   if (t.b.tile.prefetch && row == 0) {
-    if (t.b.tile.pack_k != Pack::kTile && step + 2 * kStep <= t.b.len_k) {
+    if (t.b.tile.pack_k != Pack::kTile && begin + 2 * kStep <= t.b.len_k) {
       in.next_k = {in.k + static_cast<int64_t>(kStep) * keys.stride,
                    keys.stride, (t.b.dim_qk + kLineFloats - 1) / kLineFloats};
     }
@@ -151,7 +150,14 @@ HWY_INLINE void ScorePanel(const Task& t, const KeyRows& keys, size_t row,
               (t.at.o_stride + kLineFloats - 1) / kLineFloats};
     }
   }
-  ScoreStep(in, t.Scores(step) + row, t.at.s_stride, t.Row(kTop) + row);
+  float* s = t.Scores(begin) + row;
+  float* top = t.Row(kTop) + row;
+  if (sloped) {
+    in.alibi = SlopesOf(t, row, begin);
+    ScoreStep<true>(in, s, t.at.s_stride, top);
+  } else {
+    ScoreStep<false>(in, s, t.at.s_stride, top);
+  }
 }
 
 // Keys of the tile that begins at key_begin: tiles do not reach past their
@@ -241,17 +247,20 @@ HWY_INLINE void RunTile(Task& t, size_t key_begin, size_t key_end) {
     bool scored = false, hidden = false;
     for (size_t row = 0; row < t.rows; row += t.at.panel) {
       const PanelRange range = RangeOf(t, row);
+      const size_t begin = HWY_MAX(first, range.lowest_begin);
       const size_t end = HWY_MIN(last, range.highest_end);
-      if (first >= end || last <= range.lowest_begin) continue;
-      const MaskView view = MaskOf(t, row, first, end);
+      if (begin >= end) continue;
+      const MaskView view = MaskOf(t, row, begin, end);
       if (view == MaskView::kHidden) {
         hidden = true;
-        ClearPanel(t, row, first, end);
+        ClearPanel(t, row, begin, end);
         continue;
       }
       if (keys.k == nullptr) keys = TakeTile<T>(t, key_end - key_begin);
-      ScorePanel(t, keys, row, first, end);
-      WeighPanel<kPanelVecs>(RowTag(), t, range, row, first, end, view,
+      const bool sloped = t.slopes_alone && view == MaskView::kPlain;
+      ScorePanel(t, keys, row, begin, end, sloped);
+      WeighPanel<kPanelVecs>(RowTag(), t, range, row, begin, end,
+                             t.biased && !sloped, view,
                              [&]() HWY_ATTR { BlendPending<T>(t, first); });
       scored = true;
       hidden |= view == MaskView::kMixed;

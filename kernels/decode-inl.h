@@ -77,18 +77,18 @@ HWY_INLINE void DecodePending(Task& t, const StepRows<T>& v,
               rest_rows);
   }
   for (size_t row = 0; row < t.rows; row += t.at.panel) {
-    const auto blend = [&](size_t first, size_t rows, size_t begin, size_t end,
-                           size_t /*triangle*/, bool fresh) HWY_ATTR {
-      const float* p = t.Scores(begin) + first;
+    const auto blend = [&](size_t first, size_t rows, const GroupKeys& keys,
+                           bool fresh) HWY_ATTR {
+      const float* p = t.Scores(keys.begin) + first;
       float* o = t.o + first * t.at.o_stride;
-      const size_t key = begin - t.tile_begin;
-      DecodeBlendRows(p, t.at.s_stride, rows, v.at + key, touches, end - begin,
-                      whole, fresh, o, t.at.o_stride);
+      const size_t key = keys.begin - t.tile_begin;
+      const size_t count = keys.end - keys.begin;
+      DecodeBlendRows(p, t.at.s_stride, rows, v.at + key, touches, count, whole,
+                      fresh, o, t.at.o_stride);
       if (rest != 0) {
         Touches<float> none;
-        DecodeBlendRows(p, t.at.s_stride, rows, rest_rows + key, none,
-                        end - begin, 1, fresh, o + whole * lanes,
-                        t.at.o_stride);
+        DecodeBlendRows(p, t.at.s_stride, rows, rest_rows + key, none, count, 1,
+                        fresh, o + whole * lanes, t.at.o_stride);
       }
     };
     const size_t rows = HWY_MIN(t.at.panel, t.rows - row);
@@ -234,7 +234,7 @@ HWY_INLINE void DecodeStep(Decode<T>& w, size_t step, size_t end) {
       continue;
     }
     DecodeScores(t, k, touch_v, row, step, row_end);
-    WeighPanel<1>(DecodeRowTag(), t, range, row, step, row_end, view,
+    WeighPanel<1>(DecodeRowTag(), t, range, row, step, row_end, t.biased, view,
                   []() HWY_ATTR {});
     scored = true;
     t.hidden |= view == MaskView::kMixed;

@@ -35,7 +35,7 @@ inline double RunPiece(Piece piece, const Block& b, size_t times) {
       for (size_t n = 0; n < times; ++n) {
         for (size_t step = 0; step < keys; step += kStep) {
           for (size_t row = 0; row < t.rows; row += t.at.panel) {
-            ScorePanel(t, {k, b.k_stride}, row, step, step + kStep);
+            ScorePanel(t, {k, b.k_stride}, row, step, step + kStep, false);
           }
         }
       }
@@ -49,7 +49,7 @@ inline double RunPiece(Piece piece, const Block& b, size_t times) {
         for (size_t step = 0; step < keys; step += kStep) {
           for (size_t row = 0; row < t.rows; row += t.at.panel) {
             WeighPanel<kPanelVecs>(RowTag(), t, RangeOf(t, row), row, step,
-                                   step + kStep, MaskView::kPlain,
+                                   step + kStep, false, MaskView::kPlain,
                                    []() HWY_ATTR {});
           }
         }

@@ -34,7 +34,7 @@ HWY_INLINE void ShowStep(Task& t, const StepRows<T>& k, ScoreStage stage,
         biased ? ViewOf(t.seen == nullptr, false) : MaskView::kPlain;
     BiasStep<1>(d, t, row, step, end - step, view);
   }
-  if (biased) HideStep<1>(d, t, row, step, end - step);
+  if (biased) HideStep<1>(d, t, RangeOf(t, row), row, step, end);
   for (size_t key = step; key < end; ++key) {
     float* s = t.Scores(key) + row;
     if (stage == ScoreStage::kWeights) {

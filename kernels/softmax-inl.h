@@ -20,32 +20,45 @@ namespace heed {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// What the rows of a panel see of some keys, counted from the first of them.
+struct SeenKeys {
+  const float* begin;  // [kVecs vectors], as floats
+  const float* end;
+  size_t all_begin, all_end;  // keys that every row sees
+};
+
 // Sets the scores that a row does not see to -inf and takes the panel's maximum
 // anew.
 //   s [keys, >= kVecs vectors], stride s_stride    top [kVecs vectors]
-//   begin, end [kVecs vectors]: the keys a row sees, counted from the first of
-//   s, as floats
 template <int kVecs, class D>
 HWY_NOINLINE void HideKeys(D d, float* HWY_RESTRICT s, size_t s_stride,
-                           size_t keys, const float* HWY_RESTRICT begin,
-                           const float* HWY_RESTRICT end,
+                           size_t keys, const SeenKeys& seen,
                            float* HWY_RESTRICT top) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
   const V hidden = hn::Set(d, -HUGE_VALF);
+  const V one = hn::Set(d, 1.0f);
   for (size_t half = 0; half < kVecs; ++half) {
-    const V first = hn::Load(d, begin + half * lanes);
-    const V last = hn::Load(d, end + half * lanes);
+    const V first = hn::Load(d, seen.begin + half * lanes);
+    const V last = hn::Load(d, seen.end + half * lanes);
     V highest = hidden;
-    V index = hn::Zero(d);
     float* HWY_RESTRICT row = s + half * lanes;
-    for (size_t key = 0; key < keys; ++key) {
-      const auto seen = hn::And(hn::Ge(index, first), hn::Lt(index, last));
-      const V score = hn::IfThenElse(seen, hn::Load(d, row), hidden);
-      hn::Store(score, d, row);
-      highest = hn::Max(score, highest);
-      index = hn::Add(index, hn::Set(d, 1.0f));
-      row += s_stride;
+    size_t key = 0;
+    // Before the keys that every row sees, and behind them.
+    for (const size_t edge_end : {seen.all_begin, keys}) {
+      V index = hn::Set(d, static_cast<float>(key));
+      for (; key < edge_end; ++key) {
+        const auto sees = hn::And(hn::Ge(index, first), hn::Lt(index, last));
+        const V score = hn::IfThenElse(sees, hn::Load(d, row), hidden);
+        hn::Store(score, d, row);
+        highest = hn::Max(score, highest);
+        index = hn::Add(index, one);
+        row += s_stride;
+      }
+      for (; key < seen.all_end; ++key) {
+        highest = hn::Max(hn::Load(d, row), highest);
+        row += s_stride;
+      }
     }
     hn::Store(highest, d, top + half * lanes);
   }
@@ -55,12 +68,7 @@ HWY_NOINLINE void HideKeys(D d, float* HWY_RESTRICT s, size_t s_stride,
 struct ScoreBias {
   float cap = 0.0f;        // soft cap in the log2 domain; 0: none
   float cap_slope = 0.0f;  // 2 / soft cap in natural units
-  // ALiBi, null if there is none: [kVecs vectors] slopes in the log2 domain,
-  // and each row's distance to the step's first key, of which s begins at key
-  // first_key.
-  const float* slope = nullptr;
-  const float* distance = nullptr;
-  float first_key = 0.0f;
+  Slopes alibi;
   // Mask, null if there is none: [keys, kVecs vectors], -inf: hidden.
   const float* mask = nullptr;
 };
@@ -77,15 +85,15 @@ HWY_NOINLINE void BiasScores(D d, const ScoreBias& bias, float* HWY_RESTRICT s,
   const V log2e = hn::Set(d, kLog2E);
   for (size_t half = 0; half < kVecs; ++half) {
     V slope = hn::Zero(d), distance = slope;
-    if (bias.slope != nullptr) {
-      slope = hn::Load(d, bias.slope + half * lanes);
-      distance = hn::Load(d, bias.distance + half * lanes);
+    if (bias.alibi.slope != nullptr) {
+      slope = hn::Load(d, bias.alibi.slope + half * lanes);
+      distance = hn::Load(d, bias.alibi.distance + half * lanes);
     }
     const float* HWY_RESTRICT mask =
         bias.mask == nullptr ? nullptr : bias.mask + half * lanes;
     float* HWY_RESTRICT row = s + half * lanes;
     V highest = hidden;
-    V index = hn::Set(d, bias.first_key);
+    V index = hn::Set(d, bias.alibi.first_key);
     for (size_t key = 0; key < keys; ++key) {
       const V raw = hn::Load(d, row);
       V score = raw;
@@ -93,7 +101,7 @@ HWY_NOINLINE void BiasScores(D d, const ScoreBias& bias, float* HWY_RESTRICT s,
         score =
             SoftCap(d, score, hn::Set(d, bias.cap), hn::Set(d, bias.cap_slope));
       }
-      if (bias.slope != nullptr) {
+      if (bias.alibi.slope != nullptr) {
         score = hn::MulAdd(slope, hn::Add(distance, index), score);
         index = hn::Add(index, hn::Set(d, 1.0f));
       }
@@ -104,7 +112,7 @@ HWY_NOINLINE void BiasScores(D d, const ScoreBias& bias, float* HWY_RESTRICT s,
                                ClampFinite(d, score), score);
         score = hn::IfThenElse(hn::Eq(b, hidden), hidden, score);
         mask += kVecs * lanes;
-      } else if (bias.slope != nullptr) {
+      } else if (bias.alibi.slope != nullptr) {
         score = hn::IfThenElse(hn::Lt(hn::Abs(raw), infinity),
                                ClampFinite(d, score), score);
       }

@@ -60,21 +60,34 @@ HWY_INLINE PanelRange RangeOf(const Task& t, size_t row) {
   return {first.begin, last.begin, first.end, last.end};
 }
 
-// Hides from the panel's rows at `row` the keys of the step that their ranges
-// leave out.
+// Hides from the panel's rows at `row` the keys of [begin, end), within one
+// step, that their ranges leave out.
 template <int kVecs, class D>
-HWY_INLINE void HideStep(D d, const Task& t, size_t row, size_t step,
-                         size_t keys) {
+HWY_INLINE void HideStep(D d, const Task& t, const PanelRange& range,
+                         size_t row, size_t begin, size_t end) {
   float* first = t.Row(kFirst) + row;
   float* last = t.Row(kLast) + row;
   for (size_t r = 0; r < t.at.panel; ++r) {
-    const Range& range = t.ranges[row + r];
-    first[r] =
-        static_cast<float>(ClampTo(range.begin, step, step + kStep) - step);
-    last[r] = static_cast<float>(ClampTo(range.end, step, step + kStep) - step);
+    const Range& seen = t.ranges[row + r];
+    first[r] = static_cast<float>(ClampTo(seen.begin, begin, end) - begin);
+    last[r] = static_cast<float>(ClampTo(seen.end, begin, end) - begin);
   }
-  HideKeys<kVecs>(d, t.Scores(step) + row, t.at.s_stride, keys, first, last,
+  const SeenKeys seen = {first, last,
+                         ClampTo(range.highest_begin, begin, end) - begin,
+                         ClampTo(range.lowest_end, begin, end) - begin};
+  HideKeys<kVecs>(d, t.Scores(begin) + row, t.at.s_stride, end - begin, seen,
                   t.Row(kTop) + row);
+}
+
+// ALiBi for the panel's rows and keys from `begin` on, within one step.
+HWY_INLINE Slopes SlopesOf(const Task& t, size_t row, size_t begin) {
+  const size_t step = begin / kStep * kStep;
+  float* distance = t.Row(kDistance) + row;
+  for (size_t r = 0; r < t.at.panel; ++r) {
+    distance[r] = static_cast<float>(static_cast<int64_t>(step) -
+                                     t.tokens[row + r] - t.b.bias.position);
+  }
+  return {t.Row(kSlope) + row, distance, static_cast<float>(begin - step)};
 }
 
 // Soft cap, ALiBi and mask for one panel and keys from `begin` on, within one
@@ -88,22 +101,12 @@ HWY_INLINE void BiasStep(D d, const Task& t, size_t row, size_t begin,
     bias.cap = b.softcap * kLog2E;
     bias.cap_slope = 2.0f / b.softcap;
   }
-  if (b.slopes != nullptr) {
-    const size_t step = begin / kStep * kStep;
-    float* distance = t.Row(kDistance) + row;
-    for (size_t r = 0; r < t.at.panel; ++r) {
-      distance[r] = static_cast<float>(static_cast<int64_t>(step) -
-                                       t.tokens[row + r] - b.position);
-    }
-    bias.slope = t.Row(kSlope) + row;
-    bias.distance = distance;
-    bias.first_key = static_cast<float>(begin - step);
-  }
+  if (b.slopes != nullptr) bias.alibi = SlopesOf(t, row, begin);
   if (view == MaskView::kMixed) {
     float* mask = t.scratch + t.at.mask;
     FillMask(t, row, begin, keys, mask);
     bias.mask = mask;
-  } else if (bias.cap == 0.0f && bias.slope == nullptr) {
+  } else if (bias.cap == 0.0f && bias.alibi.slope == nullptr) {
     return;
   }
   BiasScores<kVecs>(d, bias, t.Scores(begin) + row, t.at.s_stride, keys,
@@ -119,16 +122,17 @@ HWY_INLINE MaskView MaskOf(Task& t, size_t row, size_t step, size_t end) {
   return view;
 }
 
-// The panel's scores of [step, end) and their maxima become weights: bias and
-// hide, raise maxima, rescale, weigh. `blend_pending` blends what was weighed
-// with the old maximum, which goes into o before o is rescaled.
+// The panel's scores of [step, end) and their maxima become weights: bias,
+// unless the scores have theirs, and hide, raise maxima, rescale, weigh.
+// `blend_pending` blends what was weighed with the old maximum, which goes into
+// o before o is rescaled.
 template <int kVecs, class D, class F>
 HWY_INLINE void WeighPanel(D d, Task& t, const PanelRange& range, size_t row,
-                           size_t step, size_t end, MaskView view,
+                           size_t step, size_t end, bool biased, MaskView view,
                            const F& blend_pending) {
-  if (t.biased) BiasStep<kVecs>(d, t, row, step, end - step, view);
+  if (biased) BiasStep<kVecs>(d, t, row, step, end - step, view);
   if (range.lowest_end < end || range.highest_begin > step) {
-    HideStep<kVecs>(d, t, row, step, end - step);
+    HideStep<kVecs>(d, t, range, row, step, end);
   }
   if (RaiseMaximum<kVecs>(d, t.Row(kTop) + row, t.m + row, t.l + row,
                           t.Row(kFactor) + row)) {
@@ -150,11 +154,18 @@ HWY_INLINE void ClearPanel(const Task& t, size_t row, size_t step, size_t end) {
   }
 }
 
+// Keys [begin, end) that all rows of a group see, and keys beside them that
+// only some do: `lead` before, of which row i does not see the first i, and
+// `trail` after, of which it sees the first i. Each is 0 or the rows but one.
+struct GroupKeys {
+  size_t begin, end, lead, trail;
+};
+
 // Blends keys [t.pending, key_end) into rows [row, row + rows) by
-// blend(row, rows, key_begin, key_end, triangle, fresh). Rows that see
-// different keys are blended together over the keys that all see, one by one
-// over the rest, each in key order. `triangle` > 0, if blend takes `triangles`:
-// further keys, of which row i sees i at most.
+// blend(row, rows, keys, fresh). Rows that see different keys are blended
+// together over the keys that all see, one by one over the rest, each in key
+// order; where each row sees one key more or less than the one before, as plain
+// causal and windowed calls do, all together, if blend takes `triangles`.
 template <class F>
 HWY_INLINE void BlendInRange(const Task& t, size_t row, size_t rows,
                              size_t key_end, bool triangles, const F& blend) {
@@ -164,23 +175,35 @@ HWY_INLINE void BlendInRange(const Task& t, size_t row, size_t rows,
   const size_t end = ClampTo(ranges[0].end, t.pending, key_end);
   const size_t highest_end = ClampTo(ranges[rows - 1].end, t.pending, key_end);
   if (!t.o_fresh && lowest_begin >= highest_end) return;
-  if (lowest_begin == begin && begin <= end) {
-    // The common case: full rows, and the diagonal of a plain causal call,
-    // where each row sees one key more than the one before.
-    const bool diagonal = triangles && t.b.group == 1 && rows > 1 &&
-                          highest_end == end + rows - 1;
-    blend(row, rows, begin, end, diagonal ? rows - 1 : 0, t.o_fresh);
-    if (diagonal || highest_end == end) return;
+  if (begin > end) {
+    // No key that all see.
     for (size_t r = 0; r < rows; ++r) {
       const size_t row_end = ClampTo(ranges[r].end, t.pending, key_end);
-      if (row_end > end) blend(row + r, 1, end, row_end, 0, false);
+      const size_t row_begin = ClampTo(ranges[r].begin, t.pending, row_end);
+      blend(row + r, 1, {row_begin, row_end, 0, 0}, t.o_fresh);
     }
     return;
   }
-  for (size_t r = 0; r < rows; ++r) {
-    const size_t row_end = ClampTo(ranges[r].end, t.pending, key_end);
-    const size_t row_begin = ClampTo(ranges[r].begin, t.pending, row_end);
-    blend(row + r, 1, row_begin, row_end, 0, t.o_fresh);
+  const bool one_by_one = triangles && t.b.group == 1;
+  GroupKeys keys = {begin, end, 0, 0};
+  if (one_by_one && begin == lowest_begin + rows - 1) keys.lead = rows - 1;
+  if (one_by_one && highest_end == end + rows - 1) keys.trail = rows - 1;
+  bool fresh = t.o_fresh;
+  if (keys.lead == 0 && lowest_begin != begin) {
+    for (size_t r = 0; r < rows; ++r) {
+      const size_t row_begin = ClampTo(ranges[r].begin, t.pending, begin);
+      if (row_begin < begin || fresh) {
+        blend(row + r, 1, {row_begin, begin, 0, 0}, fresh);
+      }
+    }
+    fresh = false;
+  }
+  blend(row, rows, keys, fresh);
+  if (keys.trail == 0 && highest_end != end) {
+    for (size_t r = 0; r < rows; ++r) {
+      const size_t row_end = ClampTo(ranges[r].end, end, key_end);
+      if (row_end > end) blend(row + r, 1, {end, row_end, 0, 0}, false);
+    }
   }
 }
 
@@ -194,12 +217,12 @@ HWY_NOINLINE void BlendVisible(const Task& t, size_t row, size_t rows,
     size_t key = ClampTo(t.ranges[r].begin, t.pending, end);
     bool fresh = t.o_fresh;
     if (fresh) {
-      blend(r, 1, key, key, 0, true);
+      blend(r, 1, {key, key, 0, 0}, true);
       fresh = false;
     }
     while ((key = FindKey(t, r, key, end, true)) < end) {
       const size_t last = FindKey(t, r, key, end, false);
-      blend(r, 1, key, last, 0, false);
+      blend(r, 1, {key, last, 0, 0}, false);
       key = last;
     }
   }

@@ -10,6 +10,7 @@
 #endif
 
 #include <cfloat>
+#include <cmath>
 
 #include "hwy/highway.h"
 #include "kernels/kernels.h"
@@ -126,6 +127,7 @@ struct Task {
   int64_t* mask_row_list;  // [mask_row_count]
   size_t mask_row_count;
   bool biased;         // soft cap, ALiBi or mask
+  bool slopes_alone;   // no soft cap, and ALiBi leaves finite scores finite
   uint8_t* seen;       // [rows_padded] with a mask, else null: saw a key
   float* o = nullptr;  // the state that this chunk blends into
   float* m = nullptr;
@@ -223,9 +225,14 @@ HWY_INLINE Task MakeTask(const Block& b, const Layout& at) {
          reinterpret_cast<int64_t*>(scratch + at.mask_row_list),
          0,
          masked || b.bias.softcap != 0.0f || b.bias.slopes != nullptr,
+         false,
          masked ? reinterpret_cast<uint8_t*>(scratch + at.seen) : nullptr};
   if (masked) FillMaskRows(t);
   if (b.bias.slopes != nullptr) {
+    const double reach = static_cast<double>(b.len_k + kStep) +
+                         static_cast<double>(tokens[rows_padded - 1]) +
+                         std::fabs(static_cast<double>(b.bias.position));
+    t.slopes_alone = b.bias.softcap == 0.0f;
     for (size_t r = 0; r < rows_padded; ++r) {
       const float slope =
           r < b.rows ? b.bias.slopes[HeadOf(t, r)] * kLog2E : 0.0f;
@@ -233,6 +240,8 @@ HWY_INLINE Task MakeTask(const Block& b, const Layout& at) {
       t.Row(kSlope)[r] = slope > FLT_MAX    ? FLT_MAX
                          : slope < -FLT_MAX ? -FLT_MAX
                                             : slope;
+      // Less than half of the last place of the largest float, 2^103.
+      t.slopes_alone &= std::fabs(slope) * reach < 0x1p100;
     }
   }
   return t;
