@@ -8,7 +8,10 @@
 #endif
 
 #include <cmath>
+#include <cstring>
+#include <type_traits>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/convert-inl.h"
 #include "kernels/kernels.h"
@@ -33,28 +36,6 @@ HWY_INLINE MaskView ViewOf(bool plain, bool hidden) {
 }
 
 // One row of a mask over `keys` keys, at least one.
-inline HWY_NOINLINE MaskView ViewRow(const uint8_t* mask, size_t keys) {
-  const hn::CappedTag<uint8_t, 16> d;
-  const size_t lanes = hn::Lanes(d);
-  auto least = hn::Set(d, 255), largest = hn::Zero(d);
-  size_t key = 0;
-  for (; key + lanes <= keys; key += lanes) {
-    const auto x = hn::LoadU(d, mask + key);
-    least = hn::Min(least, x);
-    largest = hn::Max(largest, x);
-  }
-  bool plain = hn::AllFalse(d, hn::Eq(least, hn::Zero(d)));
-  bool hidden = hn::AllTrue(d, hn::Eq(largest, hn::Zero(d)));
-  for (; key < keys; ++key) {
-    if (mask[key] == 0) {
-      plain = false;
-    } else {
-      hidden = false;
-    }
-  }
-  return ViewOf(plain, hidden);
-}
-
 template <class T>
 HWY_NOINLINE MaskView ViewRow(const T* mask, size_t keys) {
   const hn::ScalableTag<float> d;
@@ -175,21 +156,68 @@ HWY_INLINE auto WithMask(const Bias& bias, const F& f) {
   });
 }
 
+// Calls f(r) for the panel's rows at `row`, of those that share a row of the
+// mask for the first only, until it returns false.
+template <class F>
+HWY_INLINE void ForMaskRows(const Task& t, size_t row, const F& f) {
+  const size_t end = HWY_MIN(row + t.at.panel, t.rows);
+  for (size_t r = row; r < end; ++r) {
+    if (r != row && t.mask_rows[r] == t.mask_rows[r - 1]) continue;
+    if (!f(r)) return;
+  }
+}
+
+// How far ahead in a row a mask of bytes is touched: the next step's. (0, 64,
+// 128, 256: 77.7, 80.0, 79.7, 79.2 % of the peak at D 64, T 4096.)
+constexpr size_t kMaskAhead = 64;
+
+// What a mask of bytes says of keys [step, step + keys), at least one, to the
+// panel's rows at `row`. All rows at once: looked at one by one they took 10 %
+// of a causal call, D 64, T 4096.
+inline HWY_NOINLINE MaskView ViewBytes(const Task& t, size_t row, size_t step,
+                                       size_t keys) {
+  const hn::CappedTag<uint8_t, 16> d;
+  const size_t lanes = hn::Lanes(d);
+  const uint8_t* mask = static_cast<const uint8_t*>(t.b.bias.mask_data) + step;
+  auto least = hn::Set(d, 255), largest = hn::Zero(d);
+  uint8_t rest_least = 255, rest_largest = 0;
+  ForMaskRows(t, row, [&](size_t r) HWY_ATTR {
+    const uint8_t* of_row = mask + t.mask_rows[r];
+    // Rows lie far apart, so each is a stream of its own.
+    hwy::Prefetch(of_row + kMaskAhead);
+    size_t key = 0;
+    for (; key + lanes <= keys; key += lanes) {
+      const auto x = hn::LoadU(d, of_row + key);
+      least = hn::Min(least, x);
+      largest = hn::Max(largest, x);
+    }
+    for (; key < keys; ++key) {
+      rest_least = HWY_MIN(rest_least, of_row[key]);
+      rest_largest = HWY_MAX(rest_largest, of_row[key]);
+    }
+    return true;
+  });
+  return ViewOf(
+      rest_least != 0 && hn::AllFalse(d, hn::Eq(least, hn::Zero(d))),
+      rest_largest == 0 && hn::AllTrue(d, hn::Eq(largest, hn::Zero(d))));
+}
+
 // What the mask says of keys [step, step + keys) to the panel's rows at `row`.
 HWY_INLINE MaskView ViewPanel(const Task& t, size_t row, size_t step,
                               size_t keys) {
   return WithMask(t.b.bias, [&](const auto& row_at) HWY_ATTR {
-    bool plain = true, hidden = true;
-    const size_t end = HWY_MIN(row + t.at.panel, t.rows);
-    for (size_t r = row; r < end; ++r) {
-      // Rows of a broadcast mask are one row.
-      if (r != row && t.mask_rows[r] == t.mask_rows[r - 1]) continue;
-      const MaskView view = ViewRow(row_at(t.mask_rows[r]), step, keys);
-      plain &= view == MaskView::kPlain;
-      hidden &= view == MaskView::kHidden;
-      if (!plain && !hidden) break;
+    if constexpr (std::is_same_v<decltype(row_at(0)), const uint8_t*>) {
+      return ViewBytes(t, row, step, keys);
+    } else {
+      bool plain = true, hidden = true;
+      ForMaskRows(t, row, [&](size_t r) HWY_ATTR {
+        const MaskView view = ViewRow(row_at(t.mask_rows[r]), step, keys);
+        plain &= view == MaskView::kPlain;
+        hidden &= view == MaskView::kHidden;
+        return plain || hidden;
+      });
+      return ViewOf(plain, hidden);
     }
-    return ViewOf(plain, hidden);
   });
 }
 
@@ -251,6 +279,7 @@ HWY_INLINE void CutToBlocks(const Task& t, size_t* begin, size_t* end) {
 HWY_INLINE void MarkSeen(const Task& t, size_t row, size_t step, size_t end,
                          MaskView view) {
   const size_t last = HWY_MIN(row + t.at.panel, t.rows);
+  if (std::memchr(t.seen + row, 0, last - row) == nullptr) return;
   for (size_t r = row; r < last; ++r) {
     if (t.seen[r] != 0) continue;
     const size_t from = HWY_MAX(step, t.ranges[r].begin);
