@@ -73,7 +73,32 @@ struct ScoreBias {
   const float* mask = nullptr;
 };
 
-// Applies it, and takes the panel's maximum anew.
+// Soft cap alone; takes the panel's maximum anew. (D 64: 1.16 of the time of a
+// causal call without; by the general way 1.22.)
+template <int kVecs, class D>
+HWY_NOINLINE void CapScores(D d, const ScoreBias& bias, float* HWY_RESTRICT s,
+                            size_t s_stride, size_t keys,
+                            float* HWY_RESTRICT top) {
+  using V = hn::Vec<D>;
+  const size_t lanes = hn::Lanes(d);
+  const V cap = hn::Set(d, bias.cap), slope = hn::Set(d, bias.cap_slope);
+  V top0 = hn::Set(d, -HUGE_VALF), top1 = top0;
+  for (size_t key = 0; key < keys; ++key) {
+    const V score0 = SoftCap(d, hn::Load(d, s), cap, slope);
+    hn::Store(score0, d, s);
+    top0 = hn::Max(score0, top0);
+    if constexpr (kVecs == 2) {
+      const V score1 = SoftCap(d, hn::Load(d, s + lanes), cap, slope);
+      hn::Store(score1, d, s + lanes);
+      top1 = hn::Max(score1, top1);
+    }
+    s += s_stride;
+  }
+  hn::Store(top0, d, top);
+  if constexpr (kVecs == 2) hn::Store(top1, d, top + lanes);
+}
+
+// Applies all of it, and takes the panel's maximum anew.
 template <int kVecs, class D>
 HWY_NOINLINE void BiasScores(D d, const ScoreBias& bias, float* HWY_RESTRICT s,
                              size_t s_stride, size_t keys,

@@ -109,7 +109,11 @@ HWY_INLINE void BiasStep(D d, const Task& t, size_t row, size_t begin,
     float* mask = t.scratch + t.at.mask;
     FillMask(t, row, begin, keys, mask);
     bias.mask = mask;
-  } else if (bias.cap == 0.0f && bias.alibi.slope == nullptr) {
+  } else if (bias.alibi.slope == nullptr) {
+    if (bias.cap != 0.0f) {
+      CapScores<kVecs>(d, bias, t.Scores(begin) + row, t.at.s_stride, keys,
+                       t.Row(kTop) + row);
+    }
     return;
   }
   BiasScores<kVecs>(d, bias, t.Scores(begin) + row, t.at.s_stride, keys,
