@@ -38,6 +38,34 @@ _NUMPY = {
 _NUMPY_IDS = {id(dtype): kind for dtype, kind in _NUMPY.items()}
 
 
+# Where an array's first element lies is the first field of NumPy's PyArrayObject,
+# part of its binary interface: read there it takes a third of the time that
+# `array.ctypes` takes, and a call asks four times.
+_HEAD = object.__basicsize__
+_pointer_at = ctypes.c_void_p.from_address
+
+
+def _address_in_place(array):
+    return _pointer_at(id(array) + _HEAD).value
+
+
+def _address_by_name(array):
+    return array.ctypes.data
+
+
+def _find_address():
+    """The first where objects lie at their ids and arrays look as they should."""
+    probe = np.zeros(4, np.float32)[1:]
+    in_place = (
+        sys.implementation.name == "cpython"
+        and _address_in_place(probe) == probe.ctypes.data
+    )
+    return _address_in_place if in_place else _address_by_name
+
+
+address_of = _find_address()
+
+
 def _numpy_kind(dtype):
     if dtype in _NUMPY:
         return _NUMPY[dtype]
@@ -141,7 +169,7 @@ def view(array, name):
     if isinstance(array, np.ndarray):
         dtype = array.dtype
         kind = _NUMPY_IDS.get(id(dtype)) or _numpy_kind(dtype)
-        return array.ctypes.data, kind, array.shape, array.strides, array
+        return address_of(array), kind, array.shape, array.strides, array
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
         return _torch_view(array, name)
@@ -185,7 +213,7 @@ def empty(shape, kind, like):
             tensor = like.new_empty(shape, dtype=getattr(torch, NAMES[kind]))
             return tensor, _torch_view(tensor, "out")
     array = np.empty(shape, numpy_dtype(kind, like))
-    return array, (array.ctypes.data, kind, array.shape, array.strides, array)
+    return array, (address_of(array), kind, array.shape, array.strides, array)
 
 
 def like(array, model):
