@@ -15,6 +15,7 @@
 #include "bench/options.h"
 #include "bench/pairs.h"
 #include "bench/roof.h"
+#include "bench/stages.h"
 #include "bench/table.h"
 
 namespace heed {
@@ -334,6 +335,16 @@ TEST(Options, OthersFlagsAreLeftToGoogleBenchmark) {
             (std::vector<std::string>{"--benchmark_filter=x"}));
 }
 
+TEST(Options, ModesExcludeEachOther) {
+  const char* const argv[] = {"heed_bench", "--heed_stages", "--heed_table"};
+  BenchOptions both, one;
+  std::string text;
+  EXPECT_EQ(ParseOptions(3, argv, &both, &text), Parsed::kUsageError);
+  EXPECT_NE(text.find("exclude each other"), std::string::npos) << text;
+  EXPECT_EQ(ParseOptions(2, argv, &one, &text), Parsed::kRun);
+  EXPECT_TRUE(one.stages);
+}
+
 TEST(Options, UsageErrorsSayWhatIsWrong) {
   for (const char* flag : {"--heed_threads=0", "--heed_threads=two",
                            "--heed_seconds=-1", "--heed_json=file.json"}) {
@@ -344,6 +355,54 @@ TEST(Options, UsageErrorsSayWhatIsWrong) {
         << flag;
     EXPECT_NE(text.find("--heed_"), std::string::npos) << text;
   }
+}
+
+// A row of width 64 whose multiply-adds take 1 ns a score at the peak.
+StageRow StagesOf(double canary) {
+  StageRow row;
+  row.dim = 64;
+  row.target = "AVX2";
+  row.best_canary = 100;
+  for (const double seconds : {0.53, 0.08, 0.54, 0.01, 0.02, 1.25, 1.3}) {
+    Stage stage;
+    stage.name = std::to_string(row.stages.size());
+    stage.scores = 1e9;
+    stage.rounds = {RoundOf(canary, canary, seconds, 256e9),
+                    RoundOf(canary, canary, 2 * seconds, 200e9),
+                    RoundOf(canary, canary, 3 * seconds, 200e9)};
+    row.stages.push_back(stage);
+  }
+  return row;
+}
+
+TEST(Stages, SharesAreOfTheTimeAtThePeak) {
+  const StageShares least = SharesOf(StagesOf(100), false);
+  EXPECT_NEAR(least.scores, 53, 1e-9);
+  EXPECT_NEAR(least.softmax, 8, 1e-9);
+  EXPECT_NEAR(least.blend, 54, 1e-9);
+  EXPECT_NEAR(least.full, 125, 1e-9);
+  EXPECT_NEAR(least.causal, 130, 1e-9);
+  EXPECT_NEAR(least.rest(), 125 - 53 - 8 - 54 - 1 - 2, 1e-9);
+  EXPECT_NEAR(SharesOf(StagesOf(100), true).full, 250, 1e-9);
+}
+
+TEST(Stages, TextsSayTheSharesOrThatNoRoundWasQuiet) {
+  const std::string quiet = StagesMarkdown({}, {StagesOf(100)});
+  EXPECT_NE(quiet.find("| shortest | 53.0 | 8.0 | 54.0 | 1.0 | 2.0 | 7.0 | "
+                       "125.0 = 80.0 % of peak | 130.0 = 76.9 % of peak |\n"),
+            std::string::npos)
+      << quiet;
+  const std::string loud = StagesMarkdown({}, {StagesOf(50)});
+  EXPECT_NE(loud.find("| median | - | - | - | - | - | - | - | - |\n"),
+            std::string::npos)
+      << loud;
+  const auto json =
+      nlohmann::json::parse(StagesJson({{"cpu", "x"}}, {StagesOf(50)}));
+  EXPECT_EQ(json["cpu"], "x");
+  const auto& scores = json["rows"][0]["stages"]["0"];
+  EXPECT_DOUBLE_EQ(scores["ps_least"], 530);
+  EXPECT_TRUE(scores["ps_median"].is_null());
+  EXPECT_EQ(scores["rounds_dropped"], 3);
 }
 
 TEST(Roof, CountsTheLastLevelOfAllCores) {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Draws the figures of one folder of results from the JSON in it, and from nothing else.
 
-usage: bench/figures.py results/bench/<machine key>
+usage: bench/figures.py results/bench/<machine key>/<date>-<commit>
 
-Reads what is there of table.json, lengths.json, caches.json (heed_bench --heed_table), pairs.json and
-peers.json (heed_bench --heed_pairs); writes fig/*.svg and fig/*.png. Needs matplotlib (Debian: python3-matplotlib).
+Reads what is there of table.json, lengths.json, caches.json (heed_bench --heed_table), stages.json
+(--heed_stages), pairs.json and peers.json (--heed_pairs), and of the machine's tuning record; writes
+fig/*.svg and fig/*.png. Needs matplotlib (Debian: python3-matplotlib).
 """
 
 import argparse
@@ -239,10 +240,62 @@ def against_peers(data, folder):
     finish(figure, folder, "peers", data)
 
 
+STAGES = [("scores", BLUE), ("blend", GREEN), ("softmax", ORANGE), ("pack_q", "#CC79A7"), ("pack_v", "#F0E442"),
+          ("rest", "#bbbbbb")]
+
+
+def where_the_time_goes(data, folder):
+    """A bar per head width: the full prompt's time by stage, in per cent of the time at the peak."""
+    rows = data["rows"]
+    figure, axis = plt.subplots(figsize=(7.5, 0.5 * len(rows) + 1.6))
+    for place, row in enumerate(rows):
+        at_peak = 4 * row["dim"] / row["fma_peak_gflops"] * 1e3  # picoseconds of a score
+        share = {name: 100 * stage["ps_least"] / at_peak for name, stage in row["stages"].items()}
+        share["rest"] = share["full"] - sum(share[name] for name, _ in STAGES[:-1])
+        left = 0
+        for name, colour in STAGES:
+            width = max(share[name], 0)
+            axis.barh(place, width, left=left, color=colour, edgecolor="white", linewidth=0.5)
+            if width > 3:
+                axis.text(left + width / 2, place, f"{width:.0f}", ha="center", va="center", fontsize=7,
+                          bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
+            left += width
+        axis.annotate(f"{1e4 / share['full']:.0f} % of peak", (left, place), xytext=(4, -3), fontsize=7,
+                      textcoords="offset points")
+    axis.axvline(100, color="black", lw=0.8)
+    axis.set_xlim(0, axis.get_xlim()[1] * 1.08)
+    axis.set_yticks(range(len(rows)), [f"D {row['dim']}, {row['target']}" for row in rows])
+    axis.invert_yaxis()
+    axis.set_xlabel("time, per cent of that at the FMA peak; shortest samples, one thread")
+    axis.legend(handles=[Patch(color=colour, label=name.replace("_", " ")) for name, colour in STAGES],
+                fontsize=7, ncol=6, loc="upper center", bbox_to_anchor=(0.45, -0.3), frameon=False)
+    axis.set_title(f"Where the time of a prompt of {data['tokens']} tokens goes", loc="left")
+    finish(figure, folder, "stages", data)
+
+
+def gain_of_tuning(record, data, folder):
+    """The tuned time over the default's, of each class that was measured, with its interval."""
+    entries = record["entries"]
+    figure, axis = plt.subplots(figsize=(7.5, 0.32 * len(entries) + 1.6))
+    for place, entry in enumerate(entries):
+        colour = ORANGE if entry["adopted"] else GREY
+        low, mid, high = (100 * (entry[key] - 1) for key in ("gain_low", "gain", "gain_high"))
+        axis.plot([low, high], [place, place], color=colour, lw=2)
+        axis.plot(mid, place, "o", color=colour, ms=5)
+    axis.axvline(0, color="black", lw=0.8)
+    axis.set_yticks(range(len(entries)), [entry["problem"] for entry in entries], fontsize=7)
+    axis.invert_yaxis()
+    axis.grid(axis="x", color="#e4e4e4")
+    axis.set_xlabel("gain over the model's tile, per cent; grey: no candidate surely won, the model's is kept")
+    axis.set_title("Gain of tuning", loc="left")
+    finish(figure, folder, "tuning", data)
+
+
 FIGURES = {
     "table.json": ("heed-bench-table", [bar_chart_of_peaks, roofline]),
     "lengths.json": ("heed-bench-table", [time_against_length]),
     "caches.json": ("heed-bench-table", [bandwidth_against_cache]),
+    "stages.json": ("heed-bench-stages", [where_the_time_goes]),
     "pairs.json": ("heed-bench-pairs", [cost_of_options]),
     "peers.json": ("heed-bench-pairs", [against_peers]),
 }
@@ -252,7 +305,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
-    folder = parser.parse_args().folder
+    folder = parser.parse_args().folder.resolve()
     drawn = False
     for name, (schema, figures) in FIGURES.items():
         if not (folder / name).is_file():
@@ -263,6 +316,9 @@ def main():
         for figure in figures:
             figure(data, folder / "fig")
         drawn = True
+        record = folder.parents[2] / "tuning" / data["machine_key"] / "record.json"
+        if name == "table.json" and record.is_file():
+            gain_of_tuning(json.loads(record.read_text()), data, folder / "fig")
     if not drawn:
         sys.exit(f"{folder}: none of {', '.join(FIGURES)}")
 

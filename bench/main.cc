@@ -17,6 +17,7 @@
 #include "bench/pairs.h"
 #include "bench/provenance.h"
 #include "bench/register.h"
+#include "bench/stages.h"
 #include "bench/table.h"
 #include "runtime/plan.h"
 #include "tune/staged_file.h"
@@ -100,6 +101,20 @@ int RunTable(const BenchOptions& options, const Provenance& provenance,
       !MeasureTable(options, context, &rows, &why) ||
       !files.Commit(TableMarkdown(provenance, rows),
                     TableJson(provenance, rows), &why)) {
+    return Complain(kFailed, why);
+  }
+  return kDone;
+}
+
+int RunStages(const BenchOptions& options, const Provenance& provenance,
+              BenchContext* context) {
+  ResultFiles files;
+  std::vector<StageRow> rows;
+  std::string why;
+  if (!files.Open(options, "stages", &why) ||
+      !MeasureStages(options, context, &rows, &why) ||
+      !files.Commit(StagesMarkdown(provenance, rows),
+                    StagesJson(provenance, rows), &why)) {
     return Complain(kFailed, why);
   }
   return kDone;
@@ -194,6 +209,7 @@ int Main(int argc, char** argv) {
       break;
   }
   const char* const mode = options.table              ? "--heed_table"
+                           : options.stages           ? "--heed_stages"
                            : !options.pairs.empty()   ? "--heed_pairs"
                            : !options.compare.empty() ? "--heed_compare"
                                                       : nullptr;
@@ -205,6 +221,7 @@ int Main(int argc, char** argv) {
   if (!context.Init(options, &text)) return Complain(kUsage, text);
   const Provenance provenance = CollectProvenance(argc, argv);
   if (options.table) return RunTable(options, provenance, &context);
+  if (options.stages) return RunStages(options, provenance, &context);
   if (!options.pairs.empty()) return RunPairs(options, provenance, &context);
   if (!options.compare.empty()) {
     return RunCompare(options, provenance, &context);

@@ -29,6 +29,9 @@ Parsed ParseOptions(int argc, const char* const* argv, BenchOptions* options,
   app.add_flag("--heed_table", options->table,
                "print the canary-gated Markdown table instead of running the "
                "benchmarks");
+  app.add_flag("--heed_stages", options->stages,
+               "print where the time of a prompt goes, stage by stage, on one "
+               "thread, instead of running the benchmarks");
   app.add_option("--heed_pairs", options->pairs,
                  "print ratios of things that take turns instead of running "
                  "the benchmarks: options = what options cost; peers = the "
@@ -39,18 +42,18 @@ Parsed ParseOptions(int argc, const char* const* argv, BenchOptions* options,
                  "shapes (or those of --heed_shapes). Exit code 3 if HEAD is "
                  "surely more than 5 % slower, and is again in fresh rounds");
   app.add_option("--heed_json", options->json_file,
-                 "also write the table, pairs or comparison as JSON to this "
-                 "file");
+                 "also write the table, stages, pairs or comparison as JSON to "
+                 "this file");
   app.add_option("--heed_results", options->results_dir,
                  "write bench/<machine key>/benchmarks.json below this folder, "
                  "with --heed_table table.md and table.json, with the others "
-                 "pairs, peers or compare .md and .json");
+                 "stages, pairs, peers or compare .md and .json");
   app.add_option("--heed_rounds", options->rounds,
-                 "quiet rounds wanted per row of a table, pairs or comparison "
-                 "(default: 40)")
+                 "quiet rounds wanted per row of a table, stage, pair or shape "
+                 "compared (default: 40)")
       ->check(CLI::Range(1, 100000));
   app.add_option("--heed_seconds", options->seconds,
-                 "time limit per row of those (default: 10)")
+                 "time limit of each of those (default: 10)")
       ->check(CLI::Range(0.01, 1e6));
   app.set_version_flag("--heed_version", [] {
     return std::string(heed_version()) + " " + GitCommit();
@@ -67,14 +70,18 @@ Parsed ParseOptions(int argc, const char* const* argv, BenchOptions* options,
     *text = error.what();
     return Parsed::kUsageError;
   }
-  const int modes =
-      options->table + !options->pairs.empty() + !options->compare.empty();
+  const int modes = options->table + options->stages + !options->pairs.empty() +
+                    !options->compare.empty();
   if (modes > 1) {
-    *text = "--heed_table, --heed_pairs and --heed_compare exclude each other";
+    *text =
+        "--heed_table, --heed_stages, --heed_pairs and --heed_compare exclude "
+        "each other";
     return Parsed::kUsageError;
   }
   if (modes == 0 && !options->json_file.empty()) {
-    *text = "--heed_json needs --heed_table, --heed_pairs or --heed_compare";
+    *text =
+        "--heed_json needs --heed_table, --heed_stages, --heed_pairs or "
+        "--heed_compare";
     return Parsed::kUsageError;
   }
   if (!options->compare.empty() && app.count("--heed_shapes") == 0) {

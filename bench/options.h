@@ -13,6 +13,7 @@ struct BenchOptions {
   std::vector<int> threads;      // empty = {1, all}
   std::string targets = "best";  // "best", "all" or a target's name
   bool table = false;            // the interleaved table, not the benchmarks
+  bool stages = false;           // where the time of a prompt goes
   std::string pairs;      // "peers", or as ParsePairs() takes it; empty = none
   std::string compare;    // BASE,HEAD; empty = none
   std::string json_file;  // none of the benchmarks; empty = none

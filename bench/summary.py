@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Sums up one folder of results in summary.md, and publishes it.
+
+usage: bench/summary.py [--begin | --publish] results/bench/<machine key>/<date>-<commit>
+
+--begin    before measuring: notes the machine's load and stolen time in environment.json
+(nothing)  after measuring: writes summary.md from the JSON in the folder
+--publish  the same, and brings the tables of README.md and results/README.md up to date with it
+
+Needs Python alone.
+"""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import re
+import statistics
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+QUIET = 1 / 1.1  # a canary below this share of its best drops a round
+NOISY = 0.03  # two equal calls that differ by more, of one round in twenty, make results noisy
+
+
+def read(path):
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
+def machine_state():
+    """What can be read of the machine's load; {} elsewhere than on Linux."""
+    try:
+        ticks = [int(x) for x in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+        state = {"load": os.getloadavg()[0], "ticks": sum(ticks), "stolen": ticks[7]}
+    except (OSError, ValueError, IndexError):
+        return {}
+    frequency = pathlib.Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq")
+    if frequency.is_file():
+        state["mhz"] = int(frequency.read_text()) // 1000
+    return state
+
+
+def duration(us):
+    if us is None:
+        return "-"
+    return f"{us:.1f} us" if us < 1e3 else f"{us / 1e3:.2f} ms"
+
+
+def share(row):
+    """'74 (76)': per cent of the roof that binds the shape, of the median and of the best call."""
+    kind = "pct_bw" if row["pct_bw_min_time"] is not None else "pct_peak"
+    median, best = row[kind], row[kind + "_min_time"]
+    text = f"({best:.0f})" if median is None else f"{median:.0f} ({best:.0f})"
+    return text + (" of read" if kind == "pct_bw" else "")
+
+
+def core_table(table):
+    """The shapes by row, the thread counts by column."""
+    rows = {}
+    for row in table["rows"]:
+        rows.setdefault((row["shape"], row["problem"]), {})[row["threads"]] = row
+    counts = sorted({row["threads"] for row in table["rows"]})
+    head = "".join(f" {n} thread{'s' if n > 1 else ''} | best call | % of peak |" for n in counts)
+    lines = [f"| shape |{head}", "|---|" + "---|---|---|" * len(counts)]
+    for (shape, problem), of_shape in rows.items():
+        cells = []
+        for n in counts:
+            row = of_shape[n]
+            cells += [duration(row["median_us"]), duration(row["min_us"]), share(row)]
+        lines.append(f"| {shape} `{problem}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def interval(ratio):
+    if ratio.get("low") in (None, 0) or ratio.get("high") is None:
+        return f"{ratio['median']:.3f}"
+    return f"{ratio['median']:.3f} ({ratio['low']:.3f} to {ratio['high']:.3f})"
+
+
+def pairs_table(pairs, title):
+    lines = [f"| {title} | threads | ratio, 95 % | of the shortest calls | quiet rounds |",
+             "|---|---|---|---|---|"]
+    for row in pairs["rows"]:
+        rounds = f"{row['rounds_kept']} of {row['rounds_kept'] + row['rounds_dropped']}"
+        ratio = f"{interval(row['ratio'])} | {row['min_ratio']:.3f}" if "ratio" in row else "- | -"
+        lines.append(f"| {row['pair']} | {row['threads']} | {ratio} | {rounds} |")
+    return "\n".join(lines) + "\n"
+
+
+def shares_of_peers(peers):
+    """Which fastest peer each shape has, and heed's time over it."""
+    best = {}
+    for row in peers["rows"]:
+        if "ratio" in row:
+            key = row["pair"].split(":")[0], row["threads"]
+            best[key] = max(best.get(key, (0, "")), (row["ratio"]["median"], row["base"]))
+    lines = ["| shape | threads | heed's time / the fastest peer's | peer |", "|---|---|---|---|"]
+    lines += [f"| {shape} | {threads} | {ratio:.2f} | {peer} |"
+              for (shape, threads), (ratio, peer) in best.items()]
+    return "\n".join(lines) + "\n"
+
+
+def noise(table, pairs, environment):
+    """How quiet the machine was, in lines; and whether the results are noisy."""
+    lines = []
+    canaries = [canary for row in table["rows"] for canary in row["rounds"]["canary_before"]]
+    kept = sum(row["rounds_kept"] for row in table["rows"])
+    total = kept + sum(row["rounds_dropped"] for row in table["rows"])
+    tenths = statistics.quantiles(canaries, n=10)
+    lines.append(f"- rounds of the table that were quiet: {kept} of {total}; the canary at "
+                 f"{100 * tenths[0]:.0f}, {100 * tenths[4]:.0f} and {100 * tenths[8]:.0f} % of its best "
+                 "(lowest tenth, median, highest tenth)")
+    apart = []
+    for row in pairs["rows"] if pairs else []:
+        apart += [abs(math.log(last / first)) for first, _, _, last, canary in row["rounds"]
+                  if canary is not None and canary >= QUIET]
+    noisy = False
+    if len(apart) > 20:
+        p95 = statistics.quantiles(apart, n=20)[-1]
+        noisy = p95 > NOISY
+        lines.append(f"- A/A: two calls of one thing in a quiet round differ by less than {100 * p95:.1f} % in "
+                     f"19 of 20 rounds, {100 * statistics.median(apart):.1f} % in half of them"
+                     + (": **noisy** (above 3 %)" if noisy else ""))
+    begin, end = environment.get("begin"), environment.get("end")
+    if begin and end:
+        stolen = (end["stolen"] - begin["stolen"]) / max(end["ticks"] - begin["ticks"], 1)
+        frequency = f"{end['mhz']} MHz" if "mhz" in end else "not readable"
+        lines.append(f"- load average before {begin['load']:.1f}, after {end['load']:.1f}; stolen by other "
+                     f"guests {100 * stolen:.1f} % of the time; frequency {frequency}")
+    return "\n".join(lines) + "\n"
+
+
+def summary(folder):
+    table = read(folder / "table.json")
+    if table is None:
+        sys.exit(f"{folder}: no table.json")
+    environment = read(folder / "environment.json") or {}
+    pairs, peers = read(folder / "pairs.json"), read(folder / "peers.json")
+    text = f"# {table['cpu']}, {table['date'][:10]}, commit {table['commit']}\n\n"
+    for name in ("machine_key", "targets", "threads", "caches", "version", "compiler", "highway"):
+        text += f"- {name}: `{table[name]}`\n"
+    text += "\n## Noise\n" + noise(table, pairs, environment)
+    text += ("\n## Shapes\nMedians of quiet rounds (`-`: none was), the shortest of all calls, and per cent of the "
+             "FMA peak or, in decoding, of the read bandwidth of the same run, the shortest call's in brackets. "
+             f"`{table['command']}`: [table.md](table.md).\n\n") + core_table(table)
+    if peers:
+        text += ("\n## Against other libraries\nIn the same rounds, one process. Above 1 heed is slower. "
+                 f"`{peers['command']}`: [peers.md](peers.md).\n\n") + shares_of_peers(peers)
+    stages = folder / "stages.md"
+    if stages.is_file():
+        lines = stages.read_text().split("\n\n", 1)[1].strip()
+        text += f"\n## Where the time goes\n{lines}\n"
+    if pairs:
+        text += f"\n## What options cost\n`{pairs['command']}`: [pairs.md](pairs.md).\n\n"
+        text += pairs_table(pairs, "time with over time without")
+    figures = sorted(path.name for path in folder.glob("fig/*.svg"))
+    if figures:
+        text += "\n## Figures\n" + "\n".join(f"![{name[:-4]}](fig/{name})" for name in figures) + "\n"
+    return table, text
+
+
+def replace(path, begin, end, text):
+    """Puts `text` between the lines that begin with `begin` and `end`."""
+    old = path.read_text()
+    pattern = re.compile(f"(^{re.escape(begin)}[^\n]*\n).*?(^{re.escape(end)})", re.DOTALL | re.MULTILINE)
+    if not pattern.search(old):
+        sys.exit(f"{path}: no lines that begin with {begin!r} and {end!r}")
+    path.write_text(pattern.sub(lambda found: found.group(1) + text + found.group(2), old))
+
+
+def publish(folder, table):
+    at = folder.resolve().relative_to(ROOT).as_posix()
+    replace(ROOT / "README.md", "<!-- measured: begin", "<!-- measured: end", f"""\
+On {table['cpu']}, {table['threads']} cores that others share, {table['targets'].split()[0]}, {table['compiler']}, \
+commit {table['commit']}:
+medians of the rounds in which the machine was quiet (`-`: none was), the shortest of all calls, and in per
+cent, the latter in brackets, what they are of the FMA peak measured in the same run, and in decoding of its
+read bandwidth. [summary.md]({at}/summary.md)
+says more: how quiet the machine was, other libraries beside heed, where the time goes, what options cost.
+`bench/suite.sh` makes all of it, on any machine.
+
+{core_table(table)}""")
+    index = ROOT / "results/README.md"
+    row = (f"| `{table['machine_key']}` | {table['cpu']} | {table['threads']} | {table['date'][:10]} | "
+           f"{table['commit']} | [summary](bench/{folder.parent.name}/{folder.name}/summary.md) |\n")
+    rows = [line + "\n" for line in index.read_text().split("<!-- machines: begin -->\n")[1]
+            .split("<!-- machines: end -->")[0].splitlines()]
+    head, rows = rows[:2], [line for line in rows[2:] if table["machine_key"] not in line]
+    replace(index, "<!-- machines: begin", "<!-- machines: end", "".join(head + sorted(rows + [row])))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--begin", action="store_true")
+    what.add_argument("--publish", action="store_true")
+    parser.add_argument("folder", type=pathlib.Path)
+    arguments = parser.parse_args()
+    folder = arguments.folder
+    notes = folder / "environment.json"
+    environment = read(notes) or {}
+    environment["begin" if arguments.begin else "end"] = machine_state()
+    if arguments.begin:
+        notes.write_text(json.dumps(environment, indent=1) + "\n")
+        return
+    if "begin" in environment:
+        notes.write_text(json.dumps(environment, indent=1) + "\n")
+    table, text = summary(folder)
+    (folder / "summary.md").write_text(text)
+    print(folder / "summary.md")
+    if arguments.publish:
+        publish(folder, table)
+
+
+if __name__ == "__main__":
+    main()
