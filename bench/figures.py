@@ -278,15 +278,16 @@ def gain_of_tuning(record, data, folder):
     entries = record["entries"]
     figure, axis = plt.subplots(figsize=(7.5, 0.32 * len(entries) + 1.6))
     for place, entry in enumerate(entries):
-        colour = ORANGE if entry["adopted"] else GREY
-        low, mid, high = (100 * (entry[key] - 1) for key in ("gain_low", "gain", "gain_high"))
+        colour = ORANGE if entry["decision"] == "adopted" else GREY
+        low, high = (100 * (bound - 1) for bound in entry["gain"]["ci95"])
+        mid = 100 * (entry["gain"]["median"] - 1)
         axis.plot([low, high], [place, place], color=colour, lw=2)
         axis.plot(mid, place, "o", color=colour, ms=5)
     axis.axvline(0, color="black", lw=0.8)
     axis.set_yticks(range(len(entries)), [entry["problem"] for entry in entries], fontsize=7)
     axis.invert_yaxis()
     axis.grid(axis="x", color="#e4e4e4")
-    axis.set_xlabel("gain over the model's tile, per cent; grey: no candidate surely won, the model's is kept")
+    axis.set_xlabel("gain over the model's tile, per cent (grey: the model's is kept)", fontsize=8)
     axis.set_title("Gain of tuning", loc="left")
     finish(figure, folder, "tuning", data)
 
