@@ -18,11 +18,15 @@ double ScoresOf(const NamedPiece& named, double work, int64_t dim) {
                           : rows_or_pairs * static_cast<double>(kStageLength);
 }
 
-bool MeasurePieces(const BenchOptions& options, const BenchTarget& target,
-                   Roof* roof, StageRow* row, std::string* why) {
+RoundsWanted WantedOf(const BenchOptions& options) {
   RoundsWanted wanted;
   wanted.quiet = options.rounds;
   wanted.seconds = options.seconds;
+  return wanted;
+}
+
+bool MeasurePieces(const BenchOptions& options, const BenchTarget& target,
+                   Roof* roof, StageRow* row, std::string* why) {
   const Kernels kernels = GetKernels(target.id, DType::kF32);
   for (const NamedPiece& named : kPieces) {
     MicroTask task(kernels, MicroTile(kernels, row->dim, named.piece),
@@ -33,8 +37,8 @@ bool MeasurePieces(const BenchOptions& options, const BenchTarget& target,
     Stage stage;
     stage.name = named.name;
     double work = 0;
-    stage.rounds =
-        Interleave(wanted, roof, [&] { work = task.Run(named.piece, times); });
+    stage.rounds = Interleave(WantedOf(options), roof,
+                              [&] { work = task.Run(named.piece, times); });
     stage.scores = ScoresOf(named, work, row->dim) * static_cast<double>(times);
     row->stages.push_back(stage);
   }
@@ -43,9 +47,6 @@ bool MeasurePieces(const BenchOptions& options, const BenchTarget& target,
 
 bool MeasureWhole(const BenchOptions& options, const BenchTarget& target,
                   Roof* roof, StageRow* row, std::string* why) {
-  RoundsWanted wanted;
-  wanted.quiet = options.rounds;
-  wanted.seconds = options.seconds;
   for (const char* causal : {"", "_causal"}) {
     NamedProblem named;
     named.name = named.text = fmt::format("b1_hq1_hkv1_q{0}_k{0}_d{1}{2}_f32",
@@ -59,7 +60,7 @@ bool MeasureWhole(const BenchOptions& options, const BenchTarget& target,
     Stage stage;
     stage.name = *causal == 0 ? "full" : "causal";
     stage.scores = attention.flops() / (4 * static_cast<double>(row->dim));
-    stage.rounds = Interleave(wanted, roof, [&run] { run.Run(); });
+    stage.rounds = Interleave(WantedOf(options), roof, [&run] { run.Run(); });
     row->stages.push_back(stage);
   }
   return true;

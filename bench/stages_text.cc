@@ -22,21 +22,22 @@ double FmaPeak(const StageRow& row) {
   return peak;
 }
 
+// The cells of a row of the table.
 std::string SharesText(const StageShares& shares) {
-  std::string text;
-  for (const double share : {shares.scores, shares.softmax, shares.blend,
-                             shares.pack_q, shares.pack_v}) {
-    text += share == 0 ? "- | " : fmt::format("{:.1f} | ", share);
+  std::vector<std::string> cells;
+  const auto stages = {shares.scores, shares.softmax, shares.blend,
+                       shares.pack_q, shares.pack_v};
+  for (const double share : stages) {
+    cells.push_back(share == 0 ? "-" : fmt::format("{:.1f}", share));
   }
-  const bool whole = std::min({shares.scores, shares.softmax, shares.blend,
-                               shares.pack_q, shares.pack_v, shares.full}) > 0;
-  text += whole ? fmt::format("{:.1f} | ", shares.rest()) : "- | ";
+  const bool whole = std::min(stages) > 0 && shares.full > 0;
+  cells.push_back(whole ? fmt::format("{:.1f}", shares.rest()) : "-");
   for (const double share : {shares.full, shares.causal}) {
-    text += share == 0 ? "- | "
-                       : fmt::format("{:.1f} = {:.1f} % of peak | ", share,
-                                     1e4 / share);
+    cells.push_back(share == 0 ? "-"
+                               : fmt::format("{:.1f} = {:.1f} % of peak", share,
+                                             1e4 / share));
   }
-  return text;
+  return fmt::format("{}", fmt::join(cells, " | "));
 }
 
 }  // namespace
@@ -84,14 +85,10 @@ std::string StagesMarkdown(const Provenance& provenance,
       kStageLength);
   for (const StageRow& row : rows) {
     for (const bool medians : {false, true}) {
-      text += fmt::format("| {} | {} | {} | {} | {}\n", row.dim, row.target,
+      text += fmt::format("| {} | {} | {} | {} | {} |\n", row.dim, row.target,
                           row.tile, medians ? "median" : "shortest",
                           SharesText(SharesOf(row, medians)));
     }
-  }
-  // No space at the end of a line.
-  for (size_t at; (at = text.find(" \n")) != std::string::npos;) {
-    text.erase(at, 1);
   }
   return text;
 }

@@ -102,7 +102,7 @@ def shares_of_peers(peers):
 
 
 def noise(table, pairs, environment):
-    """How quiet the machine was, in lines; and whether the results are noisy."""
+    """How quiet the machine was, in lines."""
     lines = []
     canaries = [canary for row in table["rows"] for canary in row["rounds"]["canary_before"]]
     kept = sum(row["rounds_kept"] for row in table["rows"])
@@ -115,13 +115,11 @@ def noise(table, pairs, environment):
     for row in pairs["rows"] if pairs else []:
         apart += [abs(math.log(last / first)) for first, _, _, last, canary in row["rounds"]
                   if canary is not None and canary >= QUIET]
-    noisy = False
     if len(apart) > 20:
         p95 = statistics.quantiles(apart, n=20)[-1]
-        noisy = p95 > NOISY
         lines.append(f"- A/A: two calls of one thing in a quiet round differ by less than {100 * p95:.1f} % in "
                      f"19 of 20 rounds, {100 * statistics.median(apart):.1f} % in half of them"
-                     + (": **noisy** (above 3 %)" if noisy else ""))
+                     + (": **noisy** (above 3 %)" if p95 > NOISY else ""))
     begin, end = environment.get("begin"), environment.get("end")
     if begin and end:
         stolen = (end["stolen"] - begin["stolen"]) / max(end["ticks"] - begin["ticks"], 1)
@@ -172,7 +170,7 @@ def replace(path, begin, end, text):
 def publish(folder, table):
     at = folder.resolve().relative_to(ROOT).as_posix()
     replace(ROOT / "README.md", "<!-- measured: begin", "<!-- measured: end", f"""\
-On {table['cpu']}, {table['threads']} cores that others share, {table['targets'].split()[0]}, {table['compiler']}, \
+On {table['cpu']}, {table['threads']} threads, {table['targets'].split()[0]}, {table['compiler']}, \
 commit {table['commit']}:
 medians of the rounds in which the machine was quiet (`-`: none was), the shortest of all calls, and in per
 cent, the latter in brackets, what they are of the FMA peak measured in the same run, and in decoding of its
@@ -200,13 +198,13 @@ def main():
     arguments = parser.parse_args()
     folder = arguments.folder
     notes = folder / "environment.json"
-    environment = read(notes) or {}
-    environment["begin" if arguments.begin else "end"] = machine_state()
-    if arguments.begin:
-        notes.write_text(json.dumps(environment, indent=1) + "\n")
-        return
+    environment = {} if arguments.begin else read(notes) or {}
+    # Of the first time after measuring: later ones say nothing of it.
+    environment.setdefault("begin" if arguments.begin else "end", machine_state())
     if "begin" in environment:
         notes.write_text(json.dumps(environment, indent=1) + "\n")
+    if arguments.begin:
+        return
     table, text = summary(folder)
     (folder / "summary.md").write_text(text)
     print(folder / "summary.md")
