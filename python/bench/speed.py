@@ -1,6 +1,6 @@
 """PyTorch's and ONNX Runtime's attention against heed's, through Python, in one run.
 
-    python python/bench/speed.py                     # everything, about twenty minutes
+    python python/bench/speed.py                     # everything, about an hour
     python python/bench/speed.py shapes --threads 2 --dtypes f32 --only gpt2_prefill,decode
     python python/bench/speed.py overhead model onnx
 
@@ -33,12 +33,12 @@ gemma             1  8  4   1024 1024 256 1
 """
 
 
-def pairs(theirs, mine, seconds):
+def pairs(theirs, mine, seconds, least):
     """Medians in seconds of each, and of the ratio theirs / mine, over pairs."""
     theirs(), mine()
     a, b, ratios = [], [], []
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(ratios) < 5:
+    while time.perf_counter() < end or len(ratios) < least:
         start = time.perf_counter()
         theirs()
         middle = time.perf_counter()
@@ -83,7 +83,8 @@ def shapes(options):
             torch.testing.assert_close(mine(), theirs(), atol=bound, rtol=bound)
             for threads in options.threads:
                 torch.set_num_threads(threads)
-                line(f"{name} {dtype} t{threads}", *pairs(theirs, mine, options.seconds))
+                result = pairs(theirs, mine, options.seconds, options.pairs)
+                line(f"{name} {dtype} t{threads}", *result)
 
 
 def overhead(options):
@@ -157,7 +158,8 @@ def model(options):
         with torch.inference_mode():
             torch.testing.assert_close(forward("heed"), forward("sdpa"), atol=1e-3, rtol=1e-3)
             for what, run in (("forward of 1024", forward), ("16 tokens after 960", decode)):
-                result = pairs(lambda: run("sdpa"), lambda: run("heed"), options.seconds * 5)
+                sdpa, heeds = lambda: run("sdpa"), lambda: run("heed")  # noqa: E731
+                result = pairs(sdpa, heeds, 5 * options.seconds, options.pairs)
                 line(f"{what} f32 t{threads}", *result)
 
 
@@ -218,7 +220,7 @@ def onnx(options):
             runs.append(lambda s=session, b=binding: s.run_with_iobinding(b) or b)
         results = [run().copy_outputs_to_cpu()[0] for run in runs]
         np.testing.assert_allclose(results[1], results[0], atol=1e-5)
-        line(f"GroupQueryAttention f32 t{threads}", *pairs(*runs, options.seconds))
+        line(f"GroupQueryAttention f32 t{threads}", *pairs(*runs, options.seconds, options.pairs))
 
 
 PARTS = {"overhead": overhead, "shapes": shapes, "model": model, "onnx": onnx}
@@ -233,6 +235,7 @@ def main():
     parser.add_argument("--dtypes", type=lambda x: x.split(","), default=["f32", "bf16", "f16"])
     parser.add_argument("--only", type=lambda x: x.split(","), help="names of shapes")
     parser.add_argument("--seconds", type=float, default=4.0, help="of pairs for each figure")
+    parser.add_argument("--pairs", type=int, default=5, help="of each figure, at least")
     options = parser.parse_args()
     unknown = set(options.parts) - PARTS.keys()
     if unknown:
