@@ -91,9 +91,9 @@ HWY_INLINE void BlendKey(D d, const float* HWY_RESTRICT p,
 // 121, not 117, of bf16.)
 template <int kRows, int kVecs, class T>
 HWY_NOINLINE void DecodeBlend(const float* HWY_RESTRICT p, size_t p_stride,
-                              const T* const* v, Touches<T>& touches,
-                              size_t keys, size_t column, bool fresh,
-                              float* HWY_RESTRICT o, size_t o_stride) {
+                              const T* const* v, Touches& touches, size_t keys,
+                              size_t column, bool fresh, float* HWY_RESTRICT o,
+                              size_t o_stride) {
   constexpr int kSums = kRows * kVecs;
   static_assert(kSums <= 8);
   const hn::ScalableTag<float> d;
@@ -114,11 +114,11 @@ HWY_NOINLINE void DecodeBlend(const float* HWY_RESTRICT p, size_t p_stride,
     if constexpr (kSums > 6) a6 = hn::Load(d, at(6));
     if constexpr (kSums > 7) a7 = hn::Load(d, at(7));
   }
-  // A line of k for each line of v, over two keys.
+  // As many lines as two keys' v here takes.
   constexpr size_t kVecBytes = HWY_MAX_BYTES / sizeof(float) * sizeof(T);
   constexpr size_t kTouches =
       HWY_MAX(2 * kVecs * kVecBytes / kLineBytes, size_t{1});
-  Touches<T> next = touches;
+  Touches next = touches;
   size_t key = 0;
   for (; key + 2 <= keys; key += 2) {
     Touch<kTouches>(next);
@@ -147,7 +147,7 @@ HWY_NOINLINE void DecodeBlend(const float* HWY_RESTRICT p, size_t p_stride,
 // Columns [0, vecs vectors) of kRows rows, `kMost` vectors at a time.
 template <int kRows, int kMost, class T>
 HWY_INLINE void DecodeBlendWide(const float* p, size_t p_stride,
-                                const T* const* v, Touches<T>& touches,
+                                const T* const* v, Touches& touches,
                                 size_t keys, size_t vecs, bool fresh, float* o,
                                 size_t o_stride) {
   const size_t lanes = hn::Lanes(hn::ScalableTag<float>());
@@ -168,7 +168,7 @@ HWY_INLINE void DecodeBlendWide(const float* p, size_t p_stride,
 
 template <class T>
 HWY_INLINE void DecodeBlendRows(const float* p, size_t p_stride, size_t rows,
-                                const T* const* v, Touches<T>& touches,
+                                const T* const* v, Touches& touches,
                                 size_t keys, size_t vecs, bool fresh, float* o,
                                 size_t o_stride) {
   switch (rows) {

@@ -54,7 +54,7 @@ HWY_INLINE size_t PairsDim(size_t dim_qk) {
 // Scores of one key for one row.
 template <class T>
 HWY_INLINE void ScoreKeys(const float* HWY_RESTRICT q, const T* const* k,
-                          Touches<T>& /*touches*/, size_t dim, size_t /*rows*/,
+                          Touches& /*touches*/, size_t dim, size_t /*rows*/,
                           float* HWY_RESTRICT s, size_t /*s_stride*/) {
   const hn::CappedTag<float, 1> d;
   auto even = hn::Zero(d), odd = even;
@@ -202,17 +202,17 @@ HWY_INLINE void AddDims(D d, const T* const* k, size_t i,
 // Registers, for four rows: 8 accumulators + 4 of k + 1 of q.
 template <int kRows, class T>
 HWY_NOINLINE void ScoreRows(const float* HWY_RESTRICT q, const T* const* k,
-                            Touches<T>& touches, size_t dim,
-                            float* HWY_RESTRICT s, size_t s_stride) {
+                            Touches& touches, size_t dim, float* HWY_RESTRICT s,
+                            size_t s_stride) {
   const DecodeKeyTag d;
   using V = hn::Vec<DecodeKeyTag>;
   V a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0;
   V b0 = a0, b1 = a0, b2 = a0, b3 = a0;
   const size_t whole = dim / kDecodeDims * kDecodeDims;
-  // A line of v for each line of k.
+  // As many lines as are read of k.
   constexpr size_t kTouches =
       HWY_MAX(kDecodeKeys * kDecodeDims * sizeof(T) / kLineBytes, size_t{1});
-  Touches<T> next = touches;
+  Touches next = touches;
   size_t i = 0;
   for (; i < whole; i += kDecodeDims) {
     Touch<kTouches>(next);
@@ -253,7 +253,7 @@ HWY_NOINLINE void ScoreRows(const float* HWY_RESTRICT q, const T* const* k,
 
 template <class T>
 HWY_INLINE void ScoreKeys(const float* HWY_RESTRICT q, const T* const* k,
-                          Touches<T>& touches, size_t dim, size_t rows,
+                          Touches& touches, size_t dim, size_t rows,
                           float* HWY_RESTRICT s, size_t s_stride) {
   switch (rows) {
     case 1:

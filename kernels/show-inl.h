@@ -25,7 +25,7 @@ template <class T, class F>
 HWY_INLINE void ShowStep(Task& t, const StepRows<T>& k, ScoreStage stage,
                          size_t row, size_t step, size_t end, const F& shown) {
   const DecodeRowTag d;
-  Touches<T> none;
+  Touches none = {};
   DecodeScores(t, k, none, row, step, end);
   const bool biased =
       stage == ScoreStage::kBiased || stage == ScoreStage::kWeights;
