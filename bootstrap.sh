@@ -21,7 +21,7 @@ packages="g++ cmake ninja-build pkg-config libhwy-dev libtbb-dev libhwloc-dev
           nlohmann-json3-dev libfmt-dev libcli11-dev libcairo2-dev libbenchmark-dev libgtest-dev
           libgmock-dev python3-jsonschema python3-numpy python3-pytest strace zlib1g-dev"
 qemu_packages="g++-12-aarch64-linux-gnu qemu-user mmdebstrap"
-peer_packages="libopenblas0-pthread libdnnl2 python3-matplotlib"
+peer_packages="libopenblas0-pthread libdnnl-dev python3-matplotlib"
 
 dry_run=no
 while [ $# -gt 0 ]; do

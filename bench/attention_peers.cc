@@ -6,8 +6,10 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "bench/interleaved.h"
+#include "bench/onednn_peers.h"
 #include "bench/sgemm_peers.h"
 #include "bench/softmax_rows.h"
 #include "runtime/runner_tbb.h"
@@ -133,12 +135,11 @@ void Composed(const SgemmPeer& library, const heed_problem& p,
 // The peer's calls go round the sets of k and v as heed's do.
 class PeerRun {
  public:
-  PeerRun(const AttentionPeer* peer, AttentionCase* attention, int threads)
-      : peer_(peer), attention_(attention), threads_(threads) {}
+  PeerRun(PeerCall call, AttentionCase* attention)
+      : call_(std::move(call)), attention_(attention) {}
 
   void Run() {
-    const heed_call call = attention_->Call(next_set_);
-    peer_->run(attention_->problem(), call, threads_);
+    call_(attention_->Call(next_set_));
     if (++next_set_ == attention_->sets()) next_set_ = 0;
   }
 
@@ -147,34 +148,90 @@ class PeerRun {
     attention_->ClearOut();
     next_set_ = 0;
     Run();
-    return attention_->CheckOut(0);
+    return attention_->CheckOut(0,
+                                LargestPeerError(attention_->problem().dtype));
   }
 
  private:
-  const AttentionPeer* peer_;
+  PeerCall call_;
   AttentionCase* attention_;
-  int threads_;
   size_t next_set_ = 0;
 };
 
+// A peer that has nothing to make ready, and computes float32 alone.
+AttentionPeer PlainPeer(
+    const std::string& name, const std::string& version,
+    const std::function<void(const heed_problem&, const heed_call&,
+                             int threads)>& compute) {
+  AttentionPeer peer;
+  peer.name = name;
+  peer.version = version;
+  peer.prepare = [compute](const heed_problem& problem, int threads,
+                           std::string* why) -> PeerCall {
+    if (problem.dtype != HEED_F32) {
+      *why = "float32 only";
+      return nullptr;
+    }
+    return [compute, problem, threads](const heed_call& call) {
+      compute(problem, call, threads);
+    };
+  };
+  return peer;
+}
+
+// Measures what can be, or says in the row why not. False if a result is
+// wrong.
+bool MeasurePeer(const BenchOptions& options, const AttentionPeer& peer,
+                 AttentionCase* attention, Roof* roof, PairRow* row,
+                 std::string* why) {
+  PeerCall call =
+      peer.prepare(attention->problem(), row->threads, &row->refused);
+  if (call == nullptr) return true;
+  AttentionRun heed_run(attention, row->target, row->threads);
+  PeerRun peer_run(std::move(call), attention);
+  *why = heed_run.Verify();
+  if (why->empty()) *why = peer_run.Verify();
+  if (!why->empty()) return false;
+  // An interval needs six rounds of two calls of the peer.
+  const double limit = options.seconds / 12;
+  if (TimeCalls([&peer_run] { peer_run.Run(); }, 1) > limit) {
+    row->refused =
+        fmt::format("left out, a call takes more than {:.2f} s", limit);
+    return true;
+  }
+  MeasureRounds(
+      options, roof, [&peer_run] { peer_run.Run(); },
+      [&heed_run] { heed_run.Run(); }, row);
+  return true;
+}
+
 }  // namespace
 
-std::vector<AttentionPeer> AttentionPeers() {
-  std::vector<AttentionPeer> peers = {{"textbook", __VERSION__, Textbook}};
+std::vector<AttentionPeer> AttentionPeers(std::string* absent) {
+  std::vector<AttentionPeer> peers = {
+      PlainPeer("textbook", __VERSION__, Textbook)};
   for (const SgemmPeer& library : SgemmPeers()) {
-    peers.push_back({library.name, library.version,
-                     [&library](const heed_problem& problem,
-                                const heed_call& call, int threads) {
-                       Composed(library, problem, call, threads);
-                     }});
+    peers.push_back(PlainPeer(library.name, library.version,
+                              [&library](const heed_problem& problem,
+                                         const heed_call& call, int threads) {
+                                Composed(library, problem, call, threads);
+                              }));
   }
+  for (AttentionPeer& peer : OneDnnPeers(absent)) peers.push_back(peer);
   return peers;
+}
+
+double LargestPeerError(int32_t dtype) {
+  const double half_unit = dtype == HEED_F32   ? 0
+                           : dtype == HEED_F16 ? std::ldexp(1, -12)
+                                               : std::ldexp(1, -9);
+  return kLargestError + 6 * half_unit;
 }
 
 bool PeersTake(const heed_problem& p) {
   heed_problem plain;
   heed_problem_init(&plain);
-  plain.dtype = HEED_F32;
+  plain.dtype = p.dtype;
   plain.scale_mode = HEED_SCALE_INV_SQRT_DIM;
   plain.batch = p.batch;
   plain.heads_q = p.heads_q;
@@ -198,7 +255,9 @@ bool PeersTake(const heed_problem& p) {
 
 bool MeasurePeers(const BenchOptions& options, BenchContext* context,
                   std::vector<PairRow>* rows, std::string* why) {
-  const std::vector<AttentionPeer> peers = AttentionPeers();
+  std::string absent;
+  const std::vector<AttentionPeer> peers = AttentionPeers(&absent);
+  if (!absent.empty()) fmt::print(stderr, "left out: {}\n", absent);
   for (const NamedProblem& problem : context->problems()) {
     if (!PeersTake(problem.problem)) {
       fmt::print(stderr, "{}: left out, the peers do not compute it\n",
@@ -211,30 +270,17 @@ bool MeasurePeers(const BenchOptions& options, BenchContext* context,
         for (const AttentionPeer& peer : peers) {
           fmt::print(stderr, "{} / {} threads:{} target:{}\n", problem.name,
                      peer.name, threads, target.name);
-          AttentionRun heed_run(&attention, target.name, threads);
-          PeerRun peer_run(&peer, &attention, threads);
-          std::string wrong = heed_run.Verify();
-          if (wrong.empty()) wrong = peer_run.Verify();
-          if (!wrong.empty()) {
-            *why = problem.name + ", " + peer.name + ": " + wrong;
-            return false;
-          }
-          // An interval needs six rounds of two calls of the peer.
-          const double seconds = TimeCalls([&peer_run] { peer_run.Run(); }, 1);
-          if (seconds > options.seconds / 12) {
-            fmt::print(stderr, "  left out: a call takes {:.2f} s\n", seconds);
-            continue;
-          }
           PairRow row;
           row.name = fmt::format("{}: heed / {}", problem.name, peer.name);
           row.with = problem.text;
           row.base = peer.name + " " + peer.version;
           row.target = target.name;
           row.threads = threads;
-          MeasureRounds(
-              options, &context->RoofOf(target, threads),
-              [&peer_run] { peer_run.Run(); }, [&heed_run] { heed_run.Run(); },
-              &row);
+          if (!MeasurePeer(options, peer, &attention,
+                           &context->RoofOf(target, threads), &row, why)) {
+            *why = row.name + ": " + *why;
+            return false;
+          }
           rows->push_back(row);
         }
       }

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "bench/attention_case.h"
-#include "bench/attention_peers.h"
 #include "bench/compare.h"
 #include "bench/interleaved.h"
 #include "bench/options.h"
@@ -200,44 +199,6 @@ TEST(AttentionCase, CountsWhatIsVisible) {
       pairs_of("b1_hq1_hkv1_q512_k512_d8_maskbool64x64_f32") / 4096;
   EXPECT_GE(blocks, 8);
   EXPECT_LE(blocks, 24);
-}
-
-heed_problem ProblemOf(const std::string& text) {
-  heed_problem problem;
-  EXPECT_EQ(heed_problem_parse(text.c_str(), &problem), HEED_OK)
-      << heed_last_error();
-  return problem;
-}
-
-TEST(AttentionPeers, TakeWhatTheyComputeAndNoMore) {
-  for (const char* text :
-       {"b1_hq2_hkv1_q9_k9_d8_causal_f32", "b2_hq2_hkv2_q1_k40_d8_f32",
-        "b1_hq2_hkv1_q9_k12_d8_causaltl_f32"}) {
-    EXPECT_TRUE(PeersTake(ProblemOf(text))) << text;
-  }
-  for (const char* text :
-       {"b1_hq2_hkv1_q9_k9_d8_f16", "b1_hq2_hkv1_q9_k12_d8_causalbr_f32",
-        "b1_hq2_hkv1_q9_k9_d8_cap30_f32",
-        "b1_hq2_hkv1_q9_k9_d8_causal_win3x0_f32",
-        "b1_hq2_hkv1_q9_k9_d8_ragged_f32", "b1_hq2_hkv1_q9_k9_d8_scale1_f32"}) {
-    EXPECT_FALSE(PeersTake(ProblemOf(text))) << text;
-  }
-}
-
-TEST(AttentionPeers, AreRight) {
-  for (const char* text :
-       {"b2_hq4_hkv2_q300_k300_d24_causal_f32", "b1_hq3_hkv1_q1_k77_d40_f32",
-        "b1_hq2_hkv2_q150_k9_d16_causaltl_f32"}) {
-    NamedProblem named;
-    named.name = named.text = text;
-    named.problem = ProblemOf(text);
-    AttentionCase attention(named, 1);
-    for (const AttentionPeer& peer : AttentionPeers()) {
-      attention.ClearOut();
-      peer.run(attention.problem(), attention.Call(0), 2);
-      EXPECT_EQ(attention.CheckOut(0), "") << peer.name << " " << text;
-    }
-  }
 }
 
 // Eighteen rounds of gpt2_short by one library loaded twice, microseconds per

@@ -30,6 +30,7 @@ struct PairRow {
   std::string target;
   int threads = 1;
   double flop_ratio = 1;  // of the visible pairs' arithmetic
+  std::string refused;    // why there are no rounds, in one line
   std::vector<PairRound> rounds;
   double best_canary = 0;  // of the whole process
 };

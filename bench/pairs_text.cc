@@ -52,6 +52,7 @@ Json PairJson(const PairRow& row) {
   json["flop_ratio"] = Short(row.flop_ratio);
   json["rounds_kept"] = summary.kept;
   json["rounds_dropped"] = summary.dropped;
+  if (!row.refused.empty()) json["refused"] = row.refused;
   // Microseconds of a call in the round's order, and the worse canary as a
   // share of its best.
   Json& rounds = json["rounds"] = Json::array();
@@ -85,7 +86,9 @@ std::string PairsMarkdown(const Provenance& provenance,
   for (const PairRow& row : rows) {
     const PairSummary summary = SummarizePair(row);
     text += fmt::format("| {} | {} | {} | ", row.name, row.threads, row.target);
-    if (summary.kept == 0) {
+    if (!row.refused.empty()) {
+      text += row.refused + " | - | - | - | - | - | ";
+    } else if (summary.kept == 0) {
       text += fmt::format("no quiet round | - | {:.3f} | - | - | - | ",
                           row.flop_ratio);
     } else {

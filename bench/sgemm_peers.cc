@@ -48,16 +48,18 @@ struct DnnlVersion {
 };
 
 void AddOneDnn(std::vector<SgemmPeer>* peers) {
-  // Its threads are OpenMP's, whose functions have to be found too.
-  for (const char* file : {"libdnnl.so.3", "libdnnl.so.2"}) {
-    void* library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
+  // Debian's 3.6 and later have a name of their own. Local, so that a plugin
+  // linked to another version finds that one's functions.
+  for (const char* file : {"libdnnl.so.3", "libdnnl.so.3.6", "libdnnl.so.2"}) {
+    void* library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) continue;
     using Sgemm =
         int (*)(char, char, int64_t, int64_t, int64_t, float, const float*,
                 int64_t, const float*, int64_t, float, float*, int64_t);
     const auto sgemm = Symbol<Sgemm>(library, "dnnl_sgemm");
+    // OpenMP's, through what it links.
     const auto set_threads =
-        Symbol<void (*)(int)>(RTLD_DEFAULT, "omp_set_num_threads");
+        Symbol<void (*)(int)>(library, "omp_set_num_threads");
     const auto version =
         Symbol<const DnnlVersion* (*)()>(library, "dnnl_version");
     if (sgemm == nullptr || set_threads == nullptr) continue;

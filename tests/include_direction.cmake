@@ -22,7 +22,7 @@ function(check folder allowed)
         endif()
       elseif(path MATCHES "^(\\.\\.?/)")
         string(APPEND failures "${file} includes ${path}: write it from the root\n")
-      elseif(path MATCHES "^(tbb|oneapi)/" AND NOT folder STREQUAL "tests")
+      elseif(path MATCHES "^(tbb|oneapi/tbb)/" AND NOT folder STREQUAL "tests")
         list(APPEND tbb_users ${file})
       elseif(path MATCHES "^hwy/" AND NOT folder MATCHES "^(kernels|tests)$"
              AND NOT file STREQUAL "bench/softmax_rows.cc")
