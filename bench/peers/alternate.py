@@ -2,7 +2,8 @@
 """Times heed and another library in turns, each in a process of its own.
 
 usage: bench/peers/alternate.py [--threads 1,2] [--rounds 15] [--json FILE] PEER [PROBLEM]...
-  PEER     how to start a driver, e.g. "python3 bench/peers/torch_sdpa.py"; driver.py has the protocol
+  PEER     how to start a driver, e.g. "python3 bench/peers/torch_sdpa.py" or a built ggml_attention;
+           driver.py has the protocol
   PROBLEM  problem strings (default: the standard core shapes in f32)
 
 Rounds are peer, heed, heed, peer; the ratio is the median of heed's time over the peer's with its exact
@@ -17,6 +18,9 @@ import shlex
 import statistics
 import subprocess
 import sys
+import tempfile
+
+import driver
 
 CORE = """b1_hq12_hkv12_q128_k128_d64_causal_f32 b1_hq12_hkv12_q1024_k1024_d64_causal_f32
 b1_hq32_hkv8_q2048_k2048_d128_causal_f32 b1_hq4_hkv4_q8192_k8192_d64_causal_f32
@@ -30,12 +34,25 @@ class Driver:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         said = self.hear()
         self.peer, self.version = said["peer"], said["version"]
+        self.wants_tensors = said.get("wants") == "tensors"
 
     def hear(self):
         line = self.process.stdout.readline()
         if not line:
             sys.exit(f"alternate.py: {shlex.join(self.process.args)} ended with {self.process.wait()}")
         return json.loads(line)
+
+    def make(self, problem, threads):
+        if not self.wants_tensors:
+            return self.ask(problem=problem, threads=threads)
+        with tempfile.NamedTemporaryFile() as file:
+            try:
+                for tensor in driver.Problem(problem).tensors():
+                    tensor.tofile(file)
+            except driver.Refused as reason:
+                return {"refused": str(reason)}
+            file.flush()
+            return self.ask(problem=problem, threads=threads, tensors=file.name)
 
     def ask(self, **question):
         self.process.stdin.write(json.dumps(question) + "\n")
@@ -55,7 +72,7 @@ def median_interval(values, alpha=0.05):
 
 
 def measure(heed, peer, problem, threads, rounds):
-    answers = [driver.ask(problem=problem, threads=threads) for driver in (heed, peer)]
+    answers = [side.make(problem, threads) for side in (heed, peer)]
     refused = [a["refused"] for a in answers if "refused" in a]
     if refused:
         return {"refused": refused[0]}
@@ -65,7 +82,7 @@ def measure(heed, peer, problem, threads, rounds):
         sys.exit(f"alternate.py: {problem}: results differ, {sums}")
     logs, times = [], ([], [])
     for _ in range(rounds):
-        order = [d.ask(seconds=0.002)["us"] for d in (peer, heed, heed, peer)]
+        order = [side.ask(seconds=0.002)["us"] for side in (peer, heed, heed, peer)]
         logs.append(math.log((order[1] + order[2]) / (order[0] + order[3])))
         times[0].extend(order[1:3])
         times[1].extend(order[::3])

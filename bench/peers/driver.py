@@ -1,7 +1,8 @@
 """What the drivers share: a small protocol over standard input and output, one JSON object a line.
 
-A driver first says who it is: {"peer": "torch sdpa", "version": "2.6.0"}. Then it answers each
-    {"problem": "b1_hq12_hkv12_q1024_k1024_d64_causal_f32", "threads": 2}
+A driver first says who it is: {"peer": "torch sdpa", "version": "2.6.0"}. One that cannot make
+Problem.tensors() itself adds "wants": "tensors", and is told of a file with them. Then it answers each
+    {"problem": "b1_hq12_hkv12_q1024_k1024_d64_causal_f32", "threads": 2, "tensors": "/tmp/tensors"}
 with {"checksum": ...}, a number that agrees between peers, or {"refused": "why"}, and each
     {"seconds": 0.002}
 with {"us": 812.5, "calls": 3}: microseconds of one of so many calls of that problem one after another,
