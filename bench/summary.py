@@ -22,6 +22,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 QUIET = 1 / 1.1  # a canary below this share of its best drops a round
 NOISY = 0.03  # two equal calls that differ by more, of one round in twenty, make results noisy
+FEWEST = 20  # quiet rounds, to know one in twenty by
+PARTS = ("lengths", "caches", "stages", "pairs", "peers")  # what suite.sh measures beside the table
 
 
 def read(path):
@@ -88,17 +90,44 @@ def pairs_table(pairs, title):
     return "\n".join(lines) + "\n"
 
 
+def short(peer):
+    """What a peer says of itself, up to its version."""
+    found = re.match(r".*?\d+(\.\d+)+", peer)
+    return found.group() if found else peer
+
+
 def shares_of_peers(peers):
-    """Which fastest peer each shape has, and heed's time over it."""
-    best = {}
+    """Which fastest peer each shape has, and heed's time over it; then who did not take part, and why."""
+    best, refused = {}, {}
     for row in peers["rows"]:
-        if "ratio" in row:
-            key = row["pair"].split(":")[0], row["threads"]
-            best[key] = max(best.get(key, (0, "")), (row["ratio"]["median"], row["base"]))
-    lines = ["| shape | threads | heed's time / the fastest peer's | peer |", "|---|---|---|---|"]
-    lines += [f"| {shape} | {threads} | {ratio:.2f} | {peer} |"
-              for (shape, threads), (ratio, peer) in best.items()]
+        shape = row["pair"].split(":")[0]
+        if "refused" in row:
+            refused.setdefault((short(row["base"]), row["refused"]), []).append(f"{shape} ({row['threads']})")
+            continue
+        key = shape, row["threads"]
+        best.setdefault(key, None)
+        if "ratio" in row and (best[key] is None or row["ratio"]["median"] > best[key]["ratio"]["median"]):
+            best[key] = row
+    lines = ["| shape | threads | heed's time / the fastest peer's, 95 % | peer |", "|---|---|---|---|"]
+    for (shape, threads), row in best.items():
+        cells = f"{interval(row['ratio'])} | {short(row['base'])}" if row else "no quiet round | -"
+        lines.append(f"| {shape} | {threads} | {cells} |")
+    if refused:
+        lines.append("\nNot compared, by shape (threads):")
+        lines += [f"- {peer}: {why}: {', '.join(shapes)}" for (peer, why), shapes in refused.items()]
     return "\n".join(lines) + "\n"
+
+
+def equal_calls(pairs):
+    """By what share two calls of one thing differ, of each quiet round."""
+    return [abs(math.log(last / first)) for row in pairs["rows"]
+            for first, _, _, last, canary in row["rounds"] if canary is not None and canary >= QUIET]
+
+
+def largest_difference(pairs):
+    """What 19 of 20 quiet rounds stay below; None if there are too few of them."""
+    apart = equal_calls(pairs) if pairs else []
+    return statistics.quantiles(apart, n=20)[-1] if len(apart) > FEWEST else None
 
 
 def noise(table, pairs, environment):
@@ -111,15 +140,15 @@ def noise(table, pairs, environment):
     lines.append(f"- rounds of the table that were quiet: {kept} of {total}; the canary at "
                  f"{100 * tenths[0]:.0f}, {100 * tenths[4]:.0f} and {100 * tenths[8]:.0f} % of its best "
                  "(lowest tenth, median, highest tenth)")
-    apart = []
-    for row in pairs["rows"] if pairs else []:
-        apart += [abs(math.log(last / first)) for first, _, _, last, canary in row["rounds"]
-                  if canary is not None and canary >= QUIET]
-    if len(apart) > 20:
-        p95 = statistics.quantiles(apart, n=20)[-1]
+    p95 = largest_difference(pairs)
+    if p95 is not None:
         lines.append(f"- A/A: two calls of one thing in a quiet round differ by less than {100 * p95:.1f} % in "
-                     f"19 of 20 rounds, {100 * statistics.median(apart):.1f} % in half of them"
+                     f"19 of 20 rounds, {100 * statistics.median(equal_calls(pairs)):.1f} % in half of them"
                      + (": **noisy** (above 3 %)" if p95 > NOISY else ""))
+    elif pairs:
+        lines.append(f"- A/A: not known, {len(equal_calls(pairs))} quiet rounds of pairs are too few")
+    else:
+        lines.append("- A/A: not known, no pairs were measured")
     begin, end = environment.get("begin"), environment.get("end")
     if begin and end:
         stolen = (end["stolen"] - begin["stolen"]) / max(end["ticks"] - begin["ticks"], 1)
@@ -138,6 +167,9 @@ def summary(folder):
     text = f"# {table['cpu']}, {table['date'][:10]}, commit {table['commit']}\n\n"
     for name in ("machine_key", "targets", "threads", "caches", "version", "compiler", "highway"):
         text += f"- {name}: `{table[name]}`\n"
+    missing = [name for name in PARTS if not (folder / f"{name}.md").is_file()]
+    if missing:
+        text += f"- not measured: {', '.join(missing)} (`bench/suite.sh --resume` goes on)\n"
     text += "\n## Noise\n" + noise(table, pairs, environment)
     text += ("\n## Shapes\nMedians of quiet rounds (`-`: none was), the shortest of all calls, and per cent of the "
              "FMA peak or, in decoding, of the read bandwidth of the same run, the shortest call's in brackets. "
@@ -169,6 +201,11 @@ def replace(path, begin, end, text):
 
 def publish(folder, table):
     at = folder.resolve().relative_to(ROOT).as_posix()
+    p95 = largest_difference(read(folder / "pairs.json"))
+    noisy = "" if p95 is None or p95 <= NOISY else f"""
+**The machine was noisy**: equal calls in quiet rounds differ by up to {100 * p95:.0f} %. Medians are no better \
+than that;
+the best calls and per cents of them are what to go by."""
     replace(ROOT / "README.md", "<!-- measured: begin", "<!-- measured: end", f"""\
 On {table['cpu']}, {table['threads']} threads, {table['targets'].split()[0]}, {table['compiler']}, \
 commit {table['commit']}:
@@ -176,7 +213,7 @@ medians of the rounds in which the machine was quiet (`-`: none was), the shorte
 cent, the latter in brackets, what they are of the FMA peak measured in the same run, and in decoding of its
 read bandwidth. [summary.md]({at}/summary.md)
 says more: how quiet the machine was, other libraries beside heed, where the time goes, what options cost.
-`bench/suite.sh` makes all of it, on any machine.
+`bench/suite.sh` makes all of it, on any machine.{noisy}
 
 {core_table(table)}""")
     index = ROOT / "results/README.md"
