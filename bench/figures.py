@@ -18,6 +18,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.lines import Line2D  # noqa: E402
 from matplotlib.patches import Patch  # noqa: E402
 
 # Okabe and Ito's palette, told apart by every kind of colour vision; threads also differ in marker.
@@ -44,10 +45,18 @@ def label(threads):
     return "1 thread" if threads == 1 else f"{threads} threads"
 
 
+def plain(axis, ticks=None):
+    """Numbers rather than powers, at `ticks` or where they are."""
+    if ticks:
+        axis.set_ticks(ticks)
+    axis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+
+
 def finish(figure, folder, name, data):
     """Footnotes the figure with what made it and writes both forms."""
-    figure.text(0.01, 0.005, f"{data['machine_key']}, {data['date'][:10]}, commit {data['commit']}",
-                fontsize=6.5, color=GREY)
+    figure.text(0.01, 0.005, f"{data['cpu']}: {data['machine_key']}, {data['date'][:10]}, "
+                f"commit {data['commit']}", fontsize=6.5, color=GREY)
     figure.tight_layout(rect=(0, 0.03, 1, 1))
     folder.mkdir(exist_ok=True)
     figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
@@ -71,6 +80,7 @@ def bar_chart_of_peaks(data, folder):
             median, best = row[f"pct_{bound}"], row[f"pct_{bound}_min_time"]
             y = place + (number - (len(counts) - 1) / 2) * height
             axis.plot([best, best], [y - height * 0.45, y + height * 0.45], color="black", lw=1)
+            axis.text(best + 0.7, y, f"{best:.0f}", va="center", fontsize=7)
             if median is None:
                 axis.text(1, y, "no quiet round", va="center", fontsize=7, color=GREY)
                 continue
@@ -89,32 +99,40 @@ def bar_chart_of_peaks(data, folder):
     finish(figure, folder, "peaks", data)
 
 
+def best_gflops(row):
+    return row["pct_peak_min_time"] * row["fma_peak_gflops"] / 100
+
+
 def roofline(data, folder):
-    rows = [row for row in data["rows"] if row["gflops"]]
-    if not rows:
-        return
+    """Shapes by their best call, which each has, under the roofs."""
     figure, axis = plt.subplots(figsize=(7.5, 4.8))
-    for threads in threads_of(rows):
-        colour, marker = style(rows, threads)
-        mine = [row for row in rows if row["threads"] == threads]
+    for threads in threads_of(data["rows"]):
+        colour, marker = style(data["rows"], threads)
+        mine = [row for row in data["rows"] if row["threads"] == threads]
         peak = max(row["fma_peak_gflops"] for row in mine)
         reads = [row["read_peak_gbs"] for row in mine if row["read_peak_gbs"]]
-        intensity = [row["gflops"] / row["gbs"] for row in mine]
+        points = sorted((best_gflops(row) / best_rate(row), best_gflops(row), row["shape"]) for row in mine)
         if reads:
-            xs = [10 ** (e / 50) for e in range(-20, 200)]
-            axis.plot(xs, [min(peak, max(reads) * x) for x in xs], color=colour, lw=1.2,
-                      label=f"roof, {label(threads)}: {peak:.0f} GFLOP/s, {max(reads):.0f} GB/s")
-        axis.plot(intensity, [row["gflops"] for row in mine], marker, color=colour, ms=5)
-        if threads == threads_of(rows)[0]:
-            for row, x in zip(mine, intensity):
-                axis.annotate(row["shape"], (x, row["gflops"]), xytext=(1, -5), fontsize=6.5,
-                              textcoords="offset points", ha="left", va="top", rotation=-40,
-                              rotation_mode="anchor")
+            xs = [10 ** (e / 50) for e in range(-10, 180)]
+            axis.plot(xs, [min(peak, max(reads) * x) for x in xs], color=colour, lw=1.2)
+        axis.plot([x for x, _, _ in points], [y for _, y, _ in points], marker, color=colour, ms=5,
+                  label=f"{label(threads)}: roof {peak:.0f} GFLOP/s"
+                        + (f", {max(reads):.0f} GB/s" if reads else ""))
+        if threads == threads_of(data["rows"])[0]:
+            while points:  # names of neighbours below each other, below the lowest of them
+                group = [point for point in points if point[0] < 1.6 * points[0][0]]
+                points = points[len(group):]
+                middle = (group[0][0] * group[-1][0]) ** 0.5
+                axis.annotate("\n".join(name for _, _, name in group), (middle, min(y for _, y, _ in group)),
+                              xytext=(8, -6), textcoords="offset points", fontsize=6.5, ha="center", va="top")
     axis.set_xscale("log")
     axis.set_yscale("log")
+    plain(axis.xaxis)
+    low, high = axis.get_ylim()
+    plain(axis.yaxis, [step * 10 ** e for e in range(6) for step in (1, 2, 5) if low < step * 10 ** e < high])
     axis.grid(color="#e4e4e4", which="major")
     axis.set_xlabel("arithmetic intensity, FLOP per byte of q, k, v and out")
-    axis.set_ylabel("GFLOP/s")
+    axis.set_ylabel("GFLOP/s, the best call")
     axis.legend(fontsize=8, loc="lower right", framealpha=1)
     axis.set_title("Roofline, both roofs measured in the same run", loc="left")
     finish(figure, folder, "roofline", data)
@@ -144,19 +162,21 @@ def time_against_length(data, folder):
         axis.plot(xs, [u / 1e3 for u in us], DASHES[dtype], marker=marker, color=colour, ms=4,
                   label=f"{dtype}, {label(threads)}")
         if dtype == "f32" and threads == 1:
-            last_x, last = xs[-1], us[-1] / 1e3
-            for power, name in ((2, "quadratic"), (1, "linear")):
-                axis.plot(xs, [last * (x / last_x) ** power for x in xs], color="#bbbbbb", lw=0.8)
-                axis.annotate(name, (xs[0], last * (xs[0] / last_x) ** power), fontsize=7,
-                              color=GREY, xytext=(0, 3), textcoords="offset points")
+            # Beside the times, not on them.
+            guide = [2 * us[-1] / 1e3 * (x / xs[-1]) ** 2 for x in xs]
+            axis.plot(xs, guide, color="#999999", lw=0.8)
+            axis.annotate("quadratic", (xs[len(xs) // 2], guide[len(xs) // 2]), fontsize=7, color=GREY,
+                          xytext=(-6, 4), textcoords="offset points", ha="right")
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
+    plain(axis.xaxis, xs)
+    plain(axis.yaxis)
     axis.set_xlabel("tokens")
     axis.set_ylabel("ms, the best call")
     axis.grid(color="#e4e4e4")
     axis.legend(fontsize=8)
-    axis.set_title(f"Causal prefill: {data['rows'][0]['problem'].split('_q')[0]}, "
-                   "time against length", loc="left")
+    problem = re.sub(r"_q\d+_k\d+_", "_q*_k*_", data["rows"][0]["problem"])
+    axis.set_title(f"Time against length, {problem}", loc="left")
     finish(figure, folder, "lengths", data)
 
 
@@ -181,9 +201,10 @@ def bandwidth_against_cache(data, folder):
         colour, _ = style(data["rows"], threads)
         top = max(read for read in reads if read)
         axis.axhline(top, color=colour, lw=1, alpha=0.6)
-        axis.annotate(f"read bandwidth, {label(threads)}", (axis.get_xlim()[0], top), fontsize=7,
-                      color=colour, xytext=(4, 3), textcoords="offset points")
+        axis.annotate(f"read bandwidth, {label(threads)}", (axis.get_xlim()[1], top), fontsize=7,
+                      color=colour, xytext=(-4, -9), textcoords="offset points", ha="right")
     axis.set_ylim(bottom=0)
+    plain(axis.xaxis, xs)
     axis.set_xlabel("keys in the cache")
     axis.set_ylabel("GB/s of q, k, v and out, the best call")
     axis.grid(color="#e4e4e4")
@@ -192,36 +213,43 @@ def bandwidth_against_cache(data, folder):
     finish(figure, folder, "caches", data)
 
 
-def ratios(rows, axis, colours):
+def ratios(rows, axis):
     """Medians of time ratios with their intervals, a row each, on a logarithmic axis."""
-    for place, (row, colour) in enumerate(zip(rows, colours)):
+    for place, row in enumerate(rows):
+        colour, marker = style(rows, row["threads"])
+        if "ratio" not in row:
+            axis.annotate("no quiet round", (1, place), xytext=(5, -3), fontsize=7, color=GREY,
+                          textcoords="offset points")
+            continue
         ratio = row["ratio"]
         bounded = ratio.get("high") is not None
         low, high = (ratio["low"], ratio["high"]) if bounded else [ratio["median"]] * 2
         axis.plot([low, high], [place, place], color=colour, lw=2)
-        axis.plot(ratio["median"], place, "o", color=colour, ms=5,
+        axis.plot(ratio["median"], place, marker, color=colour, ms=5,
                   markerfacecolor=colour if bounded else "white")
-        axis.annotate(f"{ratio['median']:.3g}", (high, place), xytext=(5, -3), fontsize=7,
-                      textcoords="offset points")
-    axis.axvline(1, color=GREY, lw=0.8)
+        digits = 2 if ratio["median"] > 0.2 else 3
+        axis.annotate(f"{ratio['median']:.{digits}f}", (high, place), xytext=(6, -3), fontsize=7,
+                      textcoords="offset points",
+                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})
+    axis.axvline(1, color=GREY, lw=0.8, zorder=0)
     axis.set_xscale("log")
-    ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2]
-    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axis.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
-    axis.set_yticks(range(len(rows)), [row["pair"] for row in rows], fontsize=8)
-    axis.invert_yaxis()
+    axis.set_xlim(right=axis.get_xlim()[1] * 1.3)  # for the last number
+    plain(axis.xaxis, [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2])
+    axis.set_ylim(len(rows) - 0.4, -0.6)
     axis.grid(axis="x", color="#e4e4e4")
 
 
 def cost_of_options(data, folder):
-    rows = [row for row in data["rows"] if "ratio" in row and row["threads"] == 1]
+    rows = [row for row in data["rows"] if row["threads"] == 1]
     if not rows:
         return
-    figure, axis = plt.subplots(figsize=(7.5, 0.3 * len(rows) + 1.6))
-    ratios(rows, axis, [BLUE] * len(rows))
+    figure, axis = plt.subplots(figsize=(7.5, 0.24 * len(rows) + 1.4))
     for place, row in enumerate(rows):
         axis.plot(row["flop_ratio"], place, "|", color=ORANGE, ms=9, mew=1.6)
-    axis.set_xlabel("times with / without (open: too few rounds for an interval); orange: the work", fontsize=8)
+    ratios(rows, axis)
+    axis.set_yticks(range(len(rows)), [row["pair"] for row in rows], fontsize=8)
+    axis.set_xlabel("time with / without: median and 95 % interval (open: too few quiet rounds for one)\n"
+                    "tick: the work with / without", fontsize=8)
     axis.set_title("What options cost, one thread", loc="left")
     finish(figure, folder, "options", data)
 
@@ -230,13 +258,21 @@ def against_peers(data, folder):
     rows = [row for row in data["rows"] if "ratio" in row]
     if not rows:
         return
+    loud = sum("ratio" not in row and "refused" not in row for row in data["rows"])
     figure, axis = plt.subplots(figsize=(7.5, 0.2 * len(rows) + 1.8))
-    ratios(rows, axis, [style(rows, row["threads"])[0] for row in rows])
-    axis.set_yticks(range(len(rows)), [row["pair"].replace(": heed /", ",") for row in rows], fontsize=7)
-    axis.set_xlabel("heed's time / the peer's: median and 95 % interval; open: too few quiet rounds for one")
-    axis.legend(handles=[Patch(color=style(rows, threads)[0], label=label(threads))
-                         for threads in threads_of(rows)], loc="upper right", fontsize=8, framealpha=1)
-    axis.set_title("Against attention composed of other libraries", loc="left")
+    ratios(rows, axis)
+    names = [row["pair"].split(": heed / ") for row in rows]
+    axis.set_yticks(range(len(rows)), [f"{shape}, {peer}" for shape, peer in names], fontsize=7)
+    shapes = list(dict.fromkeys(shape for shape, _ in names))
+    for place, (shape, _) in enumerate(names):
+        if shapes.index(shape) % 2:
+            axis.axhspan(place - 0.5, place + 0.5, color="#f2f2f2", zorder=-1)
+    axis.set_xlabel("heed's time / the peer's: median and 95 % interval (open: too few quiet rounds for one)"
+                    + (f"\nnot drawn: {loud} rows without a quiet round" if loud else ""), fontsize=8)
+    axis.legend(handles=[Line2D([], [], linestyle="", color=style(rows, threads)[0], label=label(threads),
+                                marker=style(rows, threads)[1]) for threads in threads_of(rows)],
+                loc="lower left", fontsize=8, framealpha=1)
+    axis.set_title("Against other libraries: left of 1 heed is faster", loc="left")
     finish(figure, folder, "peers", data)
 
 
@@ -246,8 +282,8 @@ STAGES = [("scores", BLUE), ("blend", GREEN), ("softmax", ORANGE), ("pack_q", "#
 
 def where_the_time_goes(data, folder):
     """A bar per head width: the full prompt's time by stage, in per cent of the time at the peak."""
-    rows = data["rows"]
-    figure, axis = plt.subplots(figsize=(7.5, 0.5 * len(rows) + 1.6))
+    rows = sorted(data["rows"], key=lambda row: row["dim"])
+    figure, axis = plt.subplots(figsize=(7.5, 0.42 * len(rows) + 1.9))
     for place, row in enumerate(rows):
         at_peak = 4 * row["dim"] / row["fma_peak_gflops"] * 1e3  # picoseconds of a score
         share = {name: 100 * stage["ps_least"] / at_peak for name, stage in row["stages"].items()}
@@ -263,6 +299,7 @@ def where_the_time_goes(data, folder):
         axis.annotate(f"{1e4 / share['full']:.0f} % of peak", (left, place), xytext=(4, -3), fontsize=7,
                       textcoords="offset points")
     axis.axvline(100, color="black", lw=0.8)
+    axis.annotate("at the peak", (100, -0.5), xytext=(3, 2), fontsize=7, textcoords="offset points")
     axis.set_xlim(0, axis.get_xlim()[1] * 1.08)
     axis.set_yticks(range(len(rows)), [f"D {row['dim']}, {row['target']}" for row in rows])
     axis.invert_yaxis()
@@ -289,7 +326,8 @@ def gain_of_tuning(record, data, folder):
     axis.grid(axis="x", color="#e4e4e4")
     axis.set_xlabel("gain over the model's tile, per cent (grey: the model's is kept)", fontsize=8)
     axis.set_title("Gain of tuning", loc="left")
-    finish(figure, folder, "tuning", data)
+    run = record["runs"][-1]
+    finish(figure, folder, "tuning", {**data, "date": run["ended"], "commit": run["build"]["git"]})
 
 
 FIGURES = {
