@@ -96,22 +96,37 @@ def short(peer):
     return found.group() if found else peer
 
 
-def shares_of_peers(peers):
-    """Which fastest peer each shape has, and heed's time over it; then who did not take part, and why."""
-    best, refused = {}, {}
+def shape_of(row):
+    return row["pair"].split(":")[0], row["threads"]
+
+
+def best_ratio(row):
+    """heed's shortest call over the peer's, of all rounds: known where none was quiet too."""
+    return (min(us for _, first, last, _, _ in row["rounds"] for us in (first, last))
+            / min(us for first, _, _, last, _ in row["rounds"] for us in (first, last)))
+
+
+def fastest_peers(peers):
+    """(shape, threads) -> the row of its fastest peer, by the shortest calls."""
+    best = {}
     for row in peers["rows"]:
-        shape = row["pair"].split(":")[0]
+        if row["rounds"]:
+            best[shape_of(row)] = max(best.get(shape_of(row), row), row, key=best_ratio)
+    return best
+
+
+def shares_of_peers(peers):
+    """heed's time over that of each shape's fastest peer; then who did not take part, and why."""
+    lines = ["| shape | threads | fastest peer | of the shortest calls | of quiet rounds, 95 % |",
+             "|---|---|---|---|---|"]
+    for (shape, threads), row in fastest_peers(peers).items():
+        ratio = interval(row["ratio"]) if "ratio" in row else "no quiet round"
+        lines.append(f"| {shape} | {threads} | {short(row['base'])} | {best_ratio(row):.2f} | {ratio} |")
+    refused = {}
+    for row in peers["rows"]:
         if "refused" in row:
-            refused.setdefault((short(row["base"]), row["refused"]), []).append(f"{shape} ({row['threads']})")
-            continue
-        key = shape, row["threads"]
-        best.setdefault(key, None)
-        if "ratio" in row and (best[key] is None or row["ratio"]["median"] > best[key]["ratio"]["median"]):
-            best[key] = row
-    lines = ["| shape | threads | heed's time / the fastest peer's, 95 % | peer |", "|---|---|---|---|"]
-    for (shape, threads), row in best.items():
-        cells = f"{interval(row['ratio'])} | {short(row['base'])}" if row else "no quiet round | -"
-        lines.append(f"| {shape} | {threads} | {cells} |")
+            shape, threads = shape_of(row)
+            refused.setdefault((short(row["base"]), row["refused"]), []).append(f"{shape} ({threads})")
     if refused:
         lines.append("\nNot compared, by shape (threads):")
         lines += [f"- {peer}: {why}: {', '.join(shapes)}" for (peer, why), shapes in refused.items()]
@@ -130,6 +145,26 @@ def largest_difference(pairs):
     return statistics.quantiles(apart, n=20)[-1] if len(apart) > FEWEST else None
 
 
+def near_the_limit(table):
+    """How near the best calls come to the roof that binds their shape."""
+    reached = {}
+    for row in table["rows"]:
+        kind = "of the FMA peak" if row["pct_bw_min_time"] is None else "of read bandwidth"
+        reached.setdefault(kind, []).append(row["pct_bw_min_time"] or row["pct_peak_min_time"])
+    return ", ".join(f"{min(shares):.0f} to {max(shares):.0f} % {kind}" for kind, shares in reached.items())
+
+
+def against_peers(peers):
+    """heed's best calls over those of the fastest peers, from the least to the most; None without peers."""
+    fastest = fastest_peers(peers) if peers else {}
+    if not fastest:
+        return None
+    ratios = sorted(map(best_ratio, fastest.values()))
+    names = dict.fromkeys(row["pair"].split(" / ")[1] for row in peers["rows"] if row["rounds"])
+    return (f"{ratios[0]:.2f} to {ratios[-1]:.2f} (half below {statistics.median(ratios):.2f}) of the time of "
+            f"the fastest of {', '.join(names)}, on {len({shape for shape, _ in fastest})} shapes")
+
+
 def noise(table, pairs, environment):
     """How quiet the machine was, in lines."""
     lines = []
@@ -142,8 +177,9 @@ def noise(table, pairs, environment):
                  "(lowest tenth, median, highest tenth)")
     p95 = largest_difference(pairs)
     if p95 is not None:
+        half = statistics.median(equal_calls(pairs))
         lines.append(f"- A/A: two calls of one thing in a quiet round differ by less than {100 * p95:.1f} % in "
-                     f"19 of 20 rounds, {100 * statistics.median(equal_calls(pairs)):.1f} % in half of them"
+                     f"19 of 20 rounds, {100 * half:.1f} % in half of them"
                      + (": **noisy** (above 3 %)" if p95 > NOISY else ""))
     elif pairs:
         lines.append(f"- A/A: not known, {len(equal_calls(pairs))} quiet rounds of pairs are too few")
@@ -165,17 +201,22 @@ def summary(folder):
     environment = read(folder / "environment.json") or {}
     pairs, peers = read(folder / "pairs.json"), read(folder / "peers.json")
     text = f"# {table['cpu']}, {table['date'][:10]}, commit {table['commit']}\n\n"
+    text += (f"- **near the limit:** best calls reach {near_the_limit(table)}\n"
+             f"- **against others:** {against_peers(peers) or 'not measured'}\n"
+             "- **again:** `bench/suite.sh` from a clone of the commit\n\n")
     for name in ("machine_key", "targets", "threads", "caches", "version", "compiler", "highway"):
         text += f"- {name}: `{table[name]}`\n"
     missing = [name for name in PARTS if not (folder / f"{name}.md").is_file()]
     if missing:
-        text += f"- not measured: {', '.join(missing)} (`bench/suite.sh --resume` goes on)\n"
+        text += f"\nNot measured: {', '.join(missing)} (`bench/suite.sh --resume` goes on).\n"
     text += "\n## Noise\n" + noise(table, pairs, environment)
-    text += ("\n## Shapes\nMedians of quiet rounds (`-`: none was), the shortest of all calls, and per cent of the "
-             "FMA peak or, in decoding, of the read bandwidth of the same run, the shortest call's in brackets. "
+    text += ("\n## Shapes\nMedians of quiet rounds (`-`: none was), the shortest of all calls, and per cent of "
+             "the FMA peak or, in decoding, of the read bandwidth of the same run, the shortest call's in "
+             "brackets. "
              f"`{table['command']}`: [table.md](table.md).\n\n") + core_table(table)
     if peers:
-        text += ("\n## Against other libraries\nIn the same rounds, one process. Above 1 heed is slower. "
+        text += ("\n## Against other libraries\nheed's time over that of each shape's fastest peer, in the "
+                 "same rounds of one process. Below 1 heed is faster. "
                  f"`{peers['command']}`: [peers.md](peers.md).\n\n") + shares_of_peers(peers)
     stages = folder / "stages.md"
     if stages.is_file():
@@ -203,8 +244,8 @@ def publish(folder, table):
     at = folder.resolve().relative_to(ROOT).as_posix()
     p95 = largest_difference(read(folder / "pairs.json"))
     noisy = "" if p95 is None or p95 <= NOISY else f"""
-**The machine was noisy**: equal calls in quiet rounds differ by up to {100 * p95:.0f} %. Medians are no better \
-than that;
+**The machine was noisy**: equal calls in quiet rounds differ by up to {100 * p95:.0f} %. Medians are no \
+better than that;
 the best calls and per cents of them are what to go by."""
     replace(ROOT / "README.md", "<!-- measured: begin", "<!-- measured: end", f"""\
 On {table['cpu']}, {table['threads']} threads, {table['targets'].split()[0]}, {table['compiler']}, \
@@ -217,8 +258,12 @@ says more: how quiet the machine was, other libraries beside heed, where the tim
 
 {core_table(table)}""")
     index = ROOT / "results/README.md"
-    row = (f"| `{table['machine_key']}` | {table['cpu']} | {table['threads']} | {table['date'][:10]} | "
-           f"{table['commit']} | [summary](bench/{folder.parent.name}/{folder.name}/summary.md) |\n")
+    quiet = "not known" if p95 is None else ("noisy: " if noisy else "") + f"A/A {100 * p95:.1f} %"
+    others = against_peers(read(folder / "peers.json")) or "not measured"
+    row = (f"| {table['cpu']}, {table['threads']} threads<br>`{table['machine_key']}` | "
+           f"{near_the_limit(table)} | {others} | {quiet} | "
+           f"[{table['date'][:10]}, {table['commit']}]"
+           f"(bench/{folder.parent.name}/{folder.name}/summary.md) |\n")
     rows = [line + "\n" for line in index.read_text().split("<!-- machines: begin -->\n")[1]
             .split("<!-- machines: end -->")[0].splitlines()]
     head, rows = rows[:2], [line for line in rows[2:] if table["machine_key"] not in line]

@@ -30,10 +30,10 @@ after
 """
 INDEX = f"""# Results
 <!-- machines: begin -->
-| machine key | CPU | threads | date | commit | |
-|---|---|---|---|---|---|
-| `{KEY}` | Some CPU | 2 | 2030-01-01 | 000000000000 | [summary](old) |
-| `{OTHER}` | Other CPU | 8 | 2030-01-01 | 111111111111 | [summary](bench/other) |
+| machine | best calls reach | and take | the machine was | run |
+|---|---|---|---|---|
+| Other CPU, 8 threads<br>`{OTHER}` | 1 % | 0.5 | quiet | [run](bench/other) |
+| Some CPU, 2 threads<br>`{KEY}` | 2 % | 0.4 | quiet | [run](old) |
 <!-- machines: end -->
 after
 """
@@ -57,9 +57,11 @@ def pair_rows(difference, rounds=40, canary=1.0):
              "rounds": [[100, 110, 110, last, canary]] * rounds + [[100, 110, 110, 900, 0.9]] * 2}]
 
 
-def peer_row(shape, threads, peer, **more):
-    return {"pair": f"{shape}: heed / {peer}", "base": peer, "threads": threads, "rounds_kept": 9,
-            "rounds_dropped": 0, "min_ratio": 0.5, "rounds": [], **more}
+def peer_row(shape, threads, peer, us=None, **more):
+    """heed takes 100 us at best, the peer `us`."""
+    rounds = [[us + 7, 105, 100, us + 2, 1.0], [us, 120, 110, us + 9, 0.2]] if us else []
+    return {"pair": f"{shape}: heed / {peer.split(' ')[0]}", "base": peer, "threads": threads,
+            "rounds_kept": 9, "rounds_dropped": 0, "min_ratio": 0.5, "rounds": rounds, **more}
 
 
 class Summary(unittest.TestCase):
@@ -135,10 +137,10 @@ class Summary(unittest.TestCase):
         self.assertNotIn("noisy", text)
 
     def test_says_which_parts_are_missing(self):
-        self.assertNotIn("not measured", self.summarize())
+        self.assertNotIn("Not measured", self.summarize())
         self.remove("pairs", "stages", "peers")
         text = self.summarize()
-        self.assertIn("- not measured: stages, pairs, peers (", text)
+        self.assertIn("\nNot measured: stages, pairs, peers (", text)
         self.assertIn("- A/A: not known, no pairs were measured\n", text)
         self.assertNotIn("## Where the time goes", text)
         self.assertNotIn("## Against other libraries", text)
@@ -152,17 +154,19 @@ class Summary(unittest.TestCase):
 
     def test_the_fastest_peer_counts_and_refusals_are_said(self):
         ratio = {"median": 0.5, "low": 0.4, "high": 0.6}
-        slower = {"median": 0.75, "low": 0.7, "high": 0.8}
         self.write("peers", [
-            peer_row("vit", 1, "textbook 12.2.0", ratio=ratio),
-            peer_row("vit", 1, "openblas OpenBLAS 0.3.21 NO_LAPACKE Zen", ratio=slower),
-            peer_row("vit", 2, "textbook 12.2.0"),
-            peer_row("vit", 1, "onednn graph 2.6.3", refused="too old"),
-            peer_row("vit", 2, "onednn graph 2.6.3", refused="too old")])
+            peer_row("vit", 1, "openblas OpenBLAS 0.3.21 NO_LAPACKE Zen", 160, ratio=ratio),
+            peer_row("vit", 1, "textbook 12.2.0", 400, ratio=ratio),
+            peer_row("vit", 2, "textbook 12.2.0", 200, ratio=ratio),
+            peer_row("vit", 2, "openblas OpenBLAS 0.3.21 NO_LAPACKE Zen", 80),
+            peer_row("vit", 1, "onednn 2.6.3", refused="too old"),
+            peer_row("vit", 2, "onednn 2.6.3", refused="too old")])
         text = self.summarize()
-        self.assertIn("| vit | 1 | 0.750 (0.700 to 0.800) | openblas OpenBLAS 0.3.21 |\n", text)
-        self.assertIn("| vit | 2 | no quiet round | - |\n", text)
-        self.assertIn("- onednn graph 2.6.3: too old: vit (1), vit (2)\n", text)
+        self.assertIn("| vit | 1 | openblas OpenBLAS 0.3.21 | 0.62 | 0.500 (0.400 to 0.600) |\n", text)
+        self.assertIn("| vit | 2 | openblas OpenBLAS 0.3.21 | 1.25 | no quiet round |\n", text)
+        self.assertIn("- onednn 2.6.3: too old: vit (1), vit (2)\n", text)
+        self.assertIn("- **against others:** 0.62 to 1.25 (half below 0.94) of the time of the fastest of "
+                      "openblas, textbook, on 1 shapes\n", text)
 
     def test_the_machine_is_looked_at_before_and_once_after(self):
         self.assertEqual(self.summarize("--begin"), "")
@@ -204,10 +208,11 @@ class Summary(unittest.TestCase):
         self.assertTrue(block.group(1).endswith(re.search(r"\| shape \|.*?\n\n", text, re.DOTALL).group()[:-1]))
         self.assertNotIn("noisy", block.group(1))
 
-        mine = (f"| `{KEY}` | Some CPU | 2 | 2031-02-03 | abcdef012345 | "
-                f"[summary](bench/{KEY}/2031-02-03-abcdef012345/summary.md) |")
+        mine = (f"| Some CPU, 2 threads<br>`{KEY}` | "
+                "71 to 71 % of the FMA peak, 52 to 52 % of read bandwidth | not measured | A/A 1.0 % | "
+                f"[2031-02-03, abcdef012345](bench/{KEY}/2031-02-03-abcdef012345/summary.md) |")
         lines = INDEX.splitlines()
-        lines[4] = mine
+        lines[5] = mine
         self.assertEqual(after["results/README.md"].splitlines(), lines)
 
     def test_publishing_twice_is_publishing_once(self):
@@ -219,6 +224,7 @@ class Summary(unittest.TestCase):
     def test_a_noisy_run_is_published_as_one(self):
         self.write("pairs", pair_rows(0.05))
         self.summarize("--publish")
+        self.assertIn("| noisy: A/A 5.0 % | [2031", (self.root / "results/README.md").read_text())
         self.assertIn("**The machine was noisy**: equal calls in quiet rounds differ by up to 5 %",
                       (self.root / "README.md").read_text())
 
