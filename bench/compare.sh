@@ -8,7 +8,7 @@
 # Exit code 3 if HEAD is surely more than 5 % slower on a shape, twice. Commits are built below
 # build/compare and kept; the measuring program is that of build/release.
 set -eu
-[ $# -ge 2 ] || { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d' >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/.."
 bench=build/release/heed_bench
 [ -x $bench ] || { echo "compare.sh: no $bench; cmake --preset release && cmake --build --preset release" >&2; exit 1; }

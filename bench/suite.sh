@@ -6,7 +6,7 @@
 #   --resume   go on in the last folder of this commit: what is there is not measured again
 #   --publish  bring the tables of README.md and results/README.md up to date with it
 #   BUILD      folder of a release build (build/release)
-#   SECONDS    time limit of a row (5): some 175 rows, so that 5 make about fifteen minutes
+#   SECONDS    time limit of a row (5): some 200 rows, so that 5 make about seventeen minutes
 #
 # Needs python3-matplotlib for the figures; without it says so and leaves them out.
 set -eu
