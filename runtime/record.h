@@ -66,6 +66,17 @@ struct RecordEntry {
   std::string confirmed;  // UTC, e.g. "2026-01-02T03:04:05Z"
 };
 
+// An entry that is whole but that this library cannot use: reading leaves it
+// out of the entries and writing puts it back, so that nobody's measurements
+// are lost between two versions.
+struct SkippedEntry {
+  ShapeClass shape_class;
+  std::string problem;
+  std::string reason;
+  std::string run;   // id of the run in Record::runs
+  std::string json;  // as it was read; empty if of an older schema, and lost
+};
+
 // Where entries come from, for people.
 struct RecordRun {
   std::string id;                 // e.g. "20260102T030405Z-7f3a9c1d"
@@ -94,6 +105,7 @@ struct Record {
   Machine machine;
   std::vector<RecordRun> runs;
   std::vector<RecordEntry> entries;
+  std::vector<SkippedEntry> skipped;  // of classes that no entry is of
   // What reading left out, one line each: "1 of 12 entries skipped: ...".
   std::vector<std::string> notes;
   // The record of an older kernel ABI that this one has replaced, as JSON text;
@@ -111,7 +123,7 @@ std::string ToJson(const Record& record);
 // says why in one line; `record` is then unspecified. Accepts nothing that a
 // plan could not run: unknown enum strings, tiles out of range, a class twice,
 // a newer schema and a wrong hash are failures. Entries with tunables that we
-// do not know are left out with a note.
+// do not know are skipped, with a note.
 bool FromJson(const std::string& text, Record* record, std::string* why);
 
 }  // namespace heed

@@ -59,6 +59,13 @@ std::string KeyOf(const Record& record) {
   return record.machine_key.substr(0, 120);
 }
 
+// What to do about entries that were skipped: of this machine's own record they
+// can be measured again one for one.
+std::string Retune(Tier tier) {
+  return tier == Tier::kExact ? ". Re-tune with: heed tune run --stale"
+                              : ". Re-tune with: heed tune";
+}
+
 // A record that is to be kept, with what has to be said about it.
 void Keep(FoundRecord found, const std::string& key, RecordSet* set) {
   const std::string written = found.path + " was written for " +
@@ -74,8 +81,7 @@ void Keep(FoundRecord found, const std::string& key, RecordSet* set) {
                          "used. To tune this machine: heed tune");
   }
   for (const std::string& note : found.record.notes) {
-    set->notes.push_back(found.path + ": " + note +
-                         ". Re-tune with: heed tune");
+    set->notes.push_back(found.path + ": " + note + Retune(found.tier));
   }
   set->records.push_back(std::move(found));
 }
@@ -117,7 +123,7 @@ void Consider(const std::string& path, const std::string& key,
         std::to_string(found.record.entries.size()) +
         " entries skipped: kernel_abi " +
         std::to_string(found.record.kernel_abi) + ", library has " +
-        std::to_string(kKernelAbi) + ". Re-tune with: heed tune");
+        std::to_string(kKernelAbi) + Retune(found.tier));
     return;
   }
   Keep(std::move(found), key, set);
@@ -155,7 +161,8 @@ void BuildIndex(RecordSet* set) {
         found.path + ": " + std::to_string(unusable) + " of " +
         std::to_string(found.record.entries.size()) +
         " entries skipped: their SIMD targets do not run here, or lack fused "
-        "multiply-add. Re-tune with: heed tune");
+        "multiply-add" +
+        Retune(found.tier));
   }
 }
 

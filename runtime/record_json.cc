@@ -97,7 +97,6 @@ bool RunFromJson(const Json& json, const std::string& place, RecordRun* run,
 
 bool EntriesFromJson(const Json& json, Record* record, std::string* why) {
   std::unordered_set<ShapeClass, ShapeClassHash> seen;
-  size_t skipped = 0;
   std::string first_note;
   for (size_t i = 0; i < json.size(); ++i) {
     const std::string place = "entries[" + std::to_string(i) + "]";
@@ -111,12 +110,14 @@ bool EntriesFromJson(const Json& json, Record* record, std::string* why) {
     }
     if (note.empty()) {
       record->entries.push_back(std::move(entry));
-    } else if (++skipped == 1) {
-      first_note = place + ": " + note;
+      continue;
     }
+    if (record->skipped.empty()) first_note = place + ": " + note;
+    record->skipped.push_back(
+        {entry.shape_class, entry.problem, note, entry.run, json[i].dump()});
   }
-  if (skipped != 0) {
-    record->notes.push_back(std::to_string(skipped) + " of " +
+  if (!record->skipped.empty()) {
+    record->notes.push_back(std::to_string(record->skipped.size()) + " of " +
                             std::to_string(json.size()) +
                             " entries skipped: " + first_note);
   }

@@ -95,7 +95,12 @@ bool RecordFromSchema1(const Json& json, Record* record, std::string* why) {
     for (const RecordEntry& other : record->entries) {
       known = known || other.shape_class == entry.shape_class;
     }
-    if (known && note.empty()) note = "its class is there already";
+    if (!note.empty()) {
+      record->skipped.push_back(
+          {entry.shape_class, entry.problem, note, entry.run, /*json=*/""});
+    } else if (known) {
+      note = "its class is there already";
+    }
     if (note.empty()) {
       record->entries.push_back(entry);
     } else if (++skipped == 1) {

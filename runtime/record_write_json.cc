@@ -167,6 +167,11 @@ std::string ToJson(const Record& record) {
   for (const RecordEntry& entry : record.entries) {
     json["entries"].push_back(EntryToJson(entry));
   }
+  for (const SkippedEntry& skipped : record.skipped) {
+    const Json entry =
+        Json::parse(skipped.json, nullptr, /*allow_exceptions=*/false);
+    if (!entry.is_discarded()) json["entries"].push_back(entry);
+  }
   json["retired"] = Json::array();
   if (!record.retired.empty()) {
     const Json retired =

@@ -68,8 +68,9 @@ TEST_F(CliTest, HelpAndVersion) {
   for (const char* word :
        {"--budget", "--shapes",   "--threads", "--output", "--effort",
         "--seed",   "--min-gain", "--dry-run", "--json",   "--no-progress",
-        "--resume", "--no-wait",  "--force",   "verify",   "show",
-        "compare",  "doctor",     "install",   "merge",    "report"}) {
+        "--resume", "--no-wait",  "--force",   "--stale",  "verify",
+        "show",     "compare",    "doctor",    "install",  "merge",
+        "report"}) {
     EXPECT_NE(tune.out.find(word), std::string::npos) << word;
   }
 }
@@ -91,6 +92,11 @@ TEST_F(CliTest, WrongUsageExitsWithTwo) {
   ExpectFailure("tune --shapes vit,nonsense", 2, "nonsense");
   ExpectFailure("tune --effort heroic", 2, "heroic");
   ExpectFailure("tune --min-gain 1kg", 2, "1kg");
+  ExpectFailure("tune run --stale --shapes vit", 2,
+                "--stale excludes --shapes");
+  ExpectFailure("tune --shapes vit run --stale", 2,
+                "--stale excludes --shapes");
+  ExpectFailure("tune --stale --resume", 2, "--stale excludes --resume");
 }
 
 TEST_F(CliTest, InfoListsEveryShape) {

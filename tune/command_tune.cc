@@ -57,6 +57,10 @@ void AddRunOptions(CLI::App* app, TuneCommand* command) {
       ->check(Check(CheckShapes))
       ->type_name("LIST")
       ->capture_default_str();
+  app->add_flag("--stale", command->stale,
+                "In place of --shapes: what the records for this machine hold "
+                "and the library cannot use, e.g. after an upgrade, and what "
+                "is quarantined");
   app->add_option("--threads", command->threads,
                   "Tune for this many threads (default: what affinity and "
                   "quota allow)")
@@ -108,7 +112,13 @@ void AddTuneCommand(CLI::App* app, Action* action) {
   AddRunOptions(tune, command.get());
   CLI::App* run = tune->add_subcommand("run", "Measure and publish");
   AddRunOptions(run, command.get());
-  const auto act = [command, action] {
+  const auto act = [command, action, tune, run] {
+    for (const char* other : {"--shapes", "--resume"}) {
+      // Before `run` or after it. What is left of a stale run is what is stale.
+      if (command->stale && tune->count(other) + run->count(other) != 0) {
+        throw CLI::ValidationError("--stale excludes " + std::string(other));
+      }
+    }
     *action = [command] { return RunTune(*command); };
   };
   run->callback(act);

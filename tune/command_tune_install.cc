@@ -14,6 +14,7 @@
 #include "tune/journal.h"
 #include "tune/publish.h"
 #include "tune/record_option.h"
+#include "tune/stale_entries.h"
 
 namespace heed {
 namespace {
@@ -91,6 +92,8 @@ class Doctor {
 
   void Healthy(const std::string& path, const Record& record) {
     const Tier tier = TierBetween(record, ThisMachine());
+    const size_t stale =
+        tier == Tier::kExact ? StaleEntries(record, ThisMachine()).size() : 0;
     Say(fmt::format("{}: good, {} entries for {} ({})", path,
                     record.entries.size(), record.machine_key,
                     record.kernel_abi != kKernelAbi
@@ -100,6 +103,12 @@ class Doctor {
                         ? "another machine: not used here"
                         : fmt::format("used here as {}", TierName(tier))));
     for (const std::string& note : record.notes) Say("  " + note);
+    if (stale != 0) {
+      Say(
+          fmt::format("  {} {} of no use to this library. Re-tune with: heed "
+                      "tune run --stale",
+                      stale, stale == 1 ? "entry is" : "entries are"));
+    }
   }
 
   void Damaged(const fs::path& path, const std::string& why) {

@@ -11,11 +11,36 @@ constexpr int64_t kDaySeconds = 24 * 60 * 60;
 
 void KeepNamedRuns(const Record& source, Record* record) {
   for (const RecordRun& run : source.runs) {
+    const auto names = [&run](const auto& entry) {
+      return entry.run == run.id;
+    };
     const bool named =
-        std::any_of(record->entries.begin(), record->entries.end(),
-                    [&run](const RecordEntry& e) { return e.run == run.id; });
+        std::any_of(record->entries.begin(), record->entries.end(), names) ||
+        std::any_of(record->skipped.begin(), record->skipped.end(), names);
     if (named && FindRun(*record, run.id) == nullptr) {
       record->runs.push_back(run);
+    }
+  }
+}
+
+// What both have skipped, of classes that no entry is of.
+void KeepSkipped(const Record& older, Record* merged) {
+  const auto known = [merged](const ShapeClass& wanted, size_t skipped) {
+    const auto same = [&wanted](const auto& other) {
+      return other.shape_class == wanted;
+    };
+    const auto end =
+        merged->skipped.begin() + static_cast<std::ptrdiff_t>(skipped);
+    return std::any_of(merged->entries.begin(), merged->entries.end(), same) ||
+           std::any_of(merged->skipped.begin(), end, same);
+  };
+  std::vector<SkippedEntry>& all = merged->skipped;
+  all.insert(all.end(), older.skipped.begin(), older.skipped.end());
+  for (size_t i = 0; i < all.size();) {
+    if (known(all[i].shape_class, i)) {
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
     }
   }
 }
@@ -89,6 +114,7 @@ Record MergeRecords(const Record& older, const Record& newer, bool force) {
       merged.entries.push_back(entry);
     }
   }
+  KeepSkipped(older, &merged);
   // Of a run that published before, what it says now.
   KeepNamedRuns(newer, &merged);
   KeepNamedRuns(older, &merged);

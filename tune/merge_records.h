@@ -21,7 +21,8 @@ bool Replaces(const RecordEntry& newer, const RecordEntry& older, bool force);
 
 // All classes of both, each by Replaces(). Of two kernel ABIs only the newer
 // one's entries stay in use; the other record is kept as `retired`, one of them
-// at most. Presumes the same machine key. Runs that no entry names are dropped.
+// at most. Presumes the same machine key. Runs that no entry names are dropped,
+// and skipped entries of classes that now have one.
 Record MergeRecords(const Record& older, const Record& newer, bool force);
 
 }  // namespace heed

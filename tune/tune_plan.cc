@@ -49,19 +49,20 @@ std::vector<std::string> ArgumentsOf(const TuneCommand& command,
                                      const TuneOptions& options) {
   const bool file = command.shapes.find('/') != std::string::npos ||
                     command.shapes.find(".json") != std::string::npos;
-  return {"run",
-          "--effort",
-          options.effort.name,
-          "--budget",
-          fmt::format("{:g}s", options.budget_seconds),
-          "--shapes",
-          file ? "FILE" : command.shapes,
-          "--threads",
-          std::to_string(options.threads),
-          "--min-gain",
-          fmt::format("{:g}%", 100 * options.min_gain),
-          "--seed",
-          std::to_string(options.seed)};
+  std::vector<std::string> arguments = {
+      "run", "--effort", options.effort.name, "--budget",
+      fmt::format("{:g}s", options.budget_seconds)};
+  if (command.stale) {
+    arguments.push_back("--stale");
+  } else {
+    arguments.insert(arguments.end(),
+                     {"--shapes", file ? "FILE" : command.shapes});
+  }
+  arguments.insert(arguments.end(),
+                   {"--threads", std::to_string(options.threads), "--min-gain",
+                    fmt::format("{:g}%", 100 * options.min_gain), "--seed",
+                    std::to_string(options.seed)});
+  return arguments;
 }
 
 int CheckOutput(const std::string& output, const std::string& machine_key,
@@ -85,6 +86,14 @@ int CheckOutput(const std::string& output, const std::string& machine_key,
         "{}: {}; `heed tune doctor --fix` restores the last good one, or move "
         "the file away, or choose another folder with --output",
         path, *why);
+    return kBadData;
+  }
+  if (record.kernel_abi > kKernelAbi) {
+    // What was measured would only be set aside in it.
+    *why = fmt::format(
+        "{}: kernel_abi {} is newer than the library's {}; upgrade the "
+        "library, or choose another folder with --output",
+        path, record.kernel_abi, kKernelAbi);
     return kBadData;
   }
   return kDone;

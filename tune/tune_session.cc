@@ -26,6 +26,7 @@
 #include "tune/run_info.h"
 #include "tune/shape_tuner.h"
 #include "tune/staged_file.h"
+#include "tune/stale_entries.h"
 #include "tune/tune_plan.h"
 #include "tune/weather.h"
 
@@ -176,7 +177,8 @@ class Session {
   bool Publish(std::string* why) {
     const Record record = RecordSoFar();
     PublishOptions how;
-    how.force = command_.force;
+    // What is of no use must not stay because it promised more.
+    how.force = command_.force || command_.stale;
     return record.entries.empty() ||
            WriteRecordFile(command_.output, record, &path_, why, how);
   }
@@ -237,8 +239,8 @@ class Session {
                DurationText(options_.budget_seconds));
     if (interrupted) {
       fmt::print(people_,
-                 "the rest: heed tune run --resume (with the options "
-                 "of this run)\n");
+                 "the rest: heed tune run {} (with the options of this run)\n",
+                 command_.stale ? "--stale" : "--resume");
     }
     if (command_.json) {
       fmt::print("{}\n",
@@ -289,9 +291,36 @@ class Session {
 
 }  // namespace
 
+namespace {
+
+// The shapes of `heed tune run --stale`, with a line for each; with none the
+// run is done. kDone, or the exit code after saying why.
+int TakeStaleShapes(const TuneCommand& command, const Machine& machine,
+                    TuneOptions* options) {
+  StaleShapes stale;
+  std::string why;
+  if (!FindStaleShapes(command.output, machine, options->threads, &stale,
+                       &why)) {
+    return FailCommand("tune", why, kBadData);
+  }
+  std::FILE* const people = command.json ? stderr : stdout;
+  for (const std::string& line : stale.lines) fmt::print(people, "{}\n", line);
+  options->shapes = stale.shapes;
+  if (stale.shapes.empty() && command.json) {
+    fmt::print("{}\n", ReportJson(Record{}, "", {}, /*interrupted=*/false));
+  }
+  return kDone;
+}
+
+}  // namespace
+
 int RunTune(const TuneCommand& command) {
   TuneMachine machine = OpenMachine();
-  const TuneOptions options = OptionsOf(command, machine.machine);
+  TuneOptions options = OptionsOf(command, machine.machine);
+  if (command.stale) {
+    const int found = TakeStaleShapes(command, machine.machine, &options);
+    if (found != kDone || options.shapes.empty()) return found;
+  }
   const bool estimate = options.effort.looks.empty();
   if (command.dry_run || estimate) {
     if (!estimate) {

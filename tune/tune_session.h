@@ -17,6 +17,7 @@ struct TuneCommand {
   uint64_t seed = 1;
   bool dry_run = false, json = false, no_progress = false;
   bool resume = false, force = false, no_wait = false;
+  bool stale = false;  // in place of shapes
 };
 
 // Runs it; returns the exit code.
