@@ -68,9 +68,9 @@ TEST_F(CliTest, HelpAndVersion) {
   for (const char* word :
        {"--budget", "--shapes",   "--threads", "--output", "--effort",
         "--seed",   "--min-gain", "--dry-run", "--json",   "--no-progress",
-        "--resume", "--no-wait",  "--force",   "--stale",  "verify",
-        "show",     "compare",    "doctor",    "install",  "merge",
-        "report"}) {
+        "--resume", "--no-wait",  "--force",   "--stale",  "--isolate",
+        "verify",   "show",       "compare",   "doctor",   "install",
+        "merge",    "report"}) {
     EXPECT_NE(tune.out.find(word), std::string::npos) << word;
   }
 }

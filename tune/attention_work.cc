@@ -192,8 +192,8 @@ bool AttentionWork::Add(const Candidate& added, std::string* why) {
                   rows * sizeof(float)) != 0) {
     plans_.pop_back();
     *why =
-        "its result differs from the default's, which is a fault of heed: "
-        "please report it";
+        "wrong result: it differs from the default's, which is a fault of "
+        "heed: please report it";
     return false;
   }
   candidates_.push_back(added);

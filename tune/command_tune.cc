@@ -84,6 +84,10 @@ void AddRunOptions(CLI::App* app, TuneCommand* command) {
   app->add_flag("--resume", command->resume,
                 "Go on with the last run of these options that was killed or "
                 "interrupted");
+  app->add_flag("--isolate", command->isolate,
+                "Try each candidate in a process of its own before it is "
+                "timed: one that crashes, hangs or computes something else is "
+                "left out");
   app->add_flag("--force", command->force,
                 "Replace older entries even where they promise more");
   app->add_flag("--no-wait", command->no_wait,
@@ -130,6 +134,7 @@ void AddTuneCommand(CLI::App* app, Action* action) {
   AddTuneInstallCommands(tune, action);
   AddTuneReportCommand(tune, action);
   AddTuneStudyCommand(tune, action);
+  AddTuneTryCommand(tune, action);
 }
 
 }  // namespace heed

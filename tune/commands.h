@@ -30,6 +30,7 @@ void AddTuneFilesCommands(CLI::App* tune, Action* action);
 void AddTuneInstallCommands(CLI::App* tune, Action* action);
 void AddTuneReportCommand(CLI::App* tune, Action* action);
 void AddTuneStudyCommand(CLI::App* tune, Action* action);
+void AddTuneTryCommand(CLI::App* tune, Action* action);
 void AddTuneVerifyCommand(CLI::App* tune, Action* action);
 
 // Prints "heed <command>: <why>" on stderr as one line; returns kFailed.

@@ -65,6 +65,14 @@ JournalLine NoiseLine(const Noise& noise) {
           {"bias", noise.bias}};
 }
 
+JournalLine LeftOutLine(size_t index, const Candidate& candidate,
+                        const std::string& why) {
+  return {{"kind", "left_out"},
+          {"class", index},
+          {"name", ToString(candidate)},
+          {"why", why}};
+}
+
 JournalLine EntryLine(size_t index, const RecordEntry& entry) {
   return {{"kind", "entry"},
           {"class", index},

@@ -28,6 +28,10 @@ JournalLine RoundLine(size_t index, const std::string& phase,
 // kind "noise": what the A/A run found; its rounds are of phase "noise".
 JournalLine NoiseLine(const Noise& noise);
 
+// kind "left_out": a candidate that must not be adopted, and why.
+JournalLine LeftOutLine(size_t index, const Candidate& candidate,
+                        const std::string& why);
+
 // kind "entry": a class is done. kind "skipped": it is not, and why.
 JournalLine EntryLine(size_t index, const RecordEntry& entry);
 JournalLine SkippedLine(size_t index, const std::string& problem,

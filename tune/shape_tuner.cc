@@ -99,6 +99,30 @@ RaceContext ShapeTuner::ContextOf(const char* phase,
   return context;
 }
 
+bool ShapeTuner::TryApart(const heed_problem& problem,
+                          const std::vector<Candidate>& candidates,
+                          double deadline, std::vector<std::string>* wrong) {
+  wrong->assign(candidates.size(), "");
+  if (!options_.isolate) return true;
+  Phase(fmt::format("trying {} apart", candidates.size()));
+  TrialOptions options;
+  options.deadline = deadline;
+  options.tick = events_.tick;
+  const Trials trials = RunTrials(
+      candidates.size(), options,
+      options_.isolate({problem, options_.threads, options_.seed, candidates}));
+  *wrong = trials.results;
+  if (trials.failed.empty()) return true;
+  return Skip("the default, tried apart: " + trials.failed);
+}
+
+void ShapeTuner::LeaveOut(const Candidate& candidate, const std::string& why) {
+  tuned_.rejected.push_back(ToString(candidate) + ": " + why);
+  if (journal_ != nullptr) {
+    journal_->Write(LeftOutLine(index_, candidate, why));
+  }
+}
+
 bool ShapeTuner::Run(double start, double end) {
   std::vector<size_t> finalists;
   const double seconds = end - start;
@@ -113,6 +137,9 @@ bool ShapeTuner::SearchOnSlice(double search_end,
       SliceOf(problem_, AttainableFlops(machine_->peaks), kSliceSeconds,
               EnoughRows(candidates_[0], options_.threads));
   std::string why;
+  std::vector<std::string> wrong;
+  if (!TryApart(slice, candidates_, search_end, &wrong)) return false;
+  candidates_.resize(wrong.size());
   AttentionWork work(slice, tensors_.get(), Work(), canary_);
   if (!work.Add(candidates_[0], &why)) return Skip(why);
   const Pace pace = FindPace(&work, kMinSampleSeconds);
@@ -127,10 +154,11 @@ bool ShapeTuner::SearchOnSlice(double search_end,
   // Those that pass the gate.
   std::vector<size_t> numbers = {0};
   for (size_t i = 1; i < candidates_.size(); ++i) {
-    if (work.Add(candidates_[i], &why)) {
+    why = wrong[i];
+    if (why.empty() && work.Add(candidates_[i], &why)) {
       numbers.push_back(i);
     } else {
-      tuned_.rejected.push_back(ToString(candidates_[i]) + ": " + why);
+      LeaveOut(candidates_[i], why);
     }
   }
   tuned_.candidates = candidates_.size();
@@ -158,6 +186,13 @@ bool ShapeTuner::SearchOnSlice(double search_end,
 bool ShapeTuner::ConfirmOnWhole(std::vector<size_t> finalists,
                                 double confirm_end) {
   std::string why;
+  std::vector<Candidate> tried = {candidates_[0]};
+  for (const size_t finalist : finalists) {
+    tried.push_back(candidates_[finalist]);
+  }
+  std::vector<std::string> wrong;
+  if (!TryApart(problem_, tried, confirm_end, &wrong)) return false;
+  if (wrong.size() < tried.size()) return Skip("no time within the budget");
   AttentionWork work(problem_, tensors_.get(), Work(), canary_);
   if (!work.Add(candidates_[0], &why)) return Skip(why);
   const Pace pace = FindPace(&work, kMinSampleSeconds);
@@ -178,9 +213,11 @@ bool ShapeTuner::ConfirmOnWhole(std::vector<size_t> finalists,
     finalists.pop_back();
   }
   std::vector<size_t> runners, numbers = {0};
-  for (const size_t finalist : finalists) {
-    if (!work.Add(candidates_[finalist], &why)) {
-      tuned_.rejected.push_back(ToString(candidates_[finalist]) + ": " + why);
+  for (size_t i = 0; i < finalists.size(); ++i) {
+    const size_t finalist = finalists[i];
+    why = wrong[i + 1];
+    if (!why.empty() || !work.Add(candidates_[finalist], &why)) {
+      LeaveOut(candidates_[finalist], why);
       continue;
     }
     numbers.push_back(finalist);
@@ -249,8 +286,16 @@ bool ShapeTuner::CheckOneGuard(const heed_problem& whole, double end) {
     KeepDefault("guard " + name + ": " + why);
     return false;
   }
+  std::vector<std::string> wrong;
+  if (!TryApart(problem, {usual, rival}, end, &wrong)) {
+    KeepDefault("guard " + name + ": " + tuned_.skipped);
+    tuned_.skipped.clear();
+    return false;
+  }
   AttentionWork work(problem, tensors.get(), Work(), canary_);
-  if (!work.Add(usual, &why) || !work.Add(rival, &why)) {
+  why = wrong.size() == 2 ? wrong[1] : "no time within the budget";
+  if (!why.empty() || !work.Add(usual, &why) || !work.Add(rival, &why)) {
+    if (wrong.size() == 2 && !wrong[1].empty()) LeaveOut(rival, wrong[1]);
     KeepDefault("guard " + name + ": " + why);
     return false;
   }

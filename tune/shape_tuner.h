@@ -54,6 +54,14 @@ class ShapeTuner {
   void FillEntry();
   void Count(const RaceCounts& counts);
   void Phase(const std::string& what);
+  // Tries candidates of a problem in processes of their own, if that is wanted.
+  // *wrong says of each, of [0] the default, what is wrong with it: nothing if
+  // empty; *wrong ends with those for which there was time. False if the shape
+  // has to be skipped.
+  bool TryApart(const heed_problem& problem,
+                const std::vector<Candidate>& candidates, double deadline,
+                std::vector<std::string>* wrong);
+  void LeaveOut(const Candidate& candidate, const std::string& why);
   // Rounds go to the journal under this name, with candidates by the numbers
   // that the class has for them.
   RaceContext ContextOf(const char* phase, std::vector<size_t> numbers);

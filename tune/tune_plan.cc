@@ -34,6 +34,7 @@ TuneOptions OptionsOf(const TuneCommand& command, const Machine& machine) {
   ParsePercent(command.min_gain, &options.min_gain);
   options.threads = command.threads > 0 ? command.threads : machine.threads;
   options.seed = command.seed;
+  if (command.isolate) options.isolate = TrialsByExec;
   for (const Effort& effort : Efforts()) {
     if (command.effort == effort.name) options.effort = effort;
   }
@@ -62,6 +63,7 @@ std::vector<std::string> ArgumentsOf(const TuneCommand& command,
                    {"--threads", std::to_string(options.threads), "--min-gain",
                     fmt::format("{:g}%", 100 * options.min_gain), "--seed",
                     std::to_string(options.seed)});
+  if (command.isolate) arguments.push_back("--isolate");
   return arguments;
 }
 

@@ -204,7 +204,7 @@ class Session {
     events.end = [&](size_t, const TunedShape& tuned, std::string* reason) {
       progress.End(ShapeLine(tuned));
       for (const std::string& rejected : tuned.rejected) {
-        progress.Note("  rejected " + rejected);
+        progress.Note("  left out: " + rejected);
       }
       return Publish(reason);
     };

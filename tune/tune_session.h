@@ -18,6 +18,7 @@ struct TuneCommand {
   bool dry_run = false, json = false, no_progress = false;
   bool resume = false, force = false, no_wait = false;
   bool stale = false;  // in place of shapes
+  bool isolate = false;
 };
 
 // Runs it; returns the exit code.

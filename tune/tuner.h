@@ -19,6 +19,7 @@
 #include "tune/peaks.h"
 #include "tune/race.h"
 #include "tune/shapes.h"
+#include "tune/trial_process.h"
 
 namespace heed {
 
@@ -31,6 +32,9 @@ struct TuneOptions {
   uint64_t seed = 1;
   std::string run_id;
   size_t first_class = 0;  // number of the first class in the journal
+  // Starts a process in which candidates are tried before they are run in this
+  // one; empty: they are not.
+  std::function<StartTrials(const TrialWork&)> isolate;
 };
 
 // The machine as the tuner uses it. Measured peaks grow when a later probe of
@@ -60,7 +64,7 @@ struct TunedShape {
   Candidate rival;
   size_t candidates = 0;
   RaceCounts counts;                  // of search, confirmation and guards
-  std::vector<std::string> rejected;  // candidates with wrong results, and how
+  std::vector<std::string> rejected;  // candidates left out, and why
   double seconds = 0;
 };
 
