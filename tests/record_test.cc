@@ -152,8 +152,9 @@ TEST(Record, TheSameClassTwiceIsRefused) {
 
 TEST(Record, WithATileOutOfRangeIsRefused) {
   const std::string text = ToJson(SampleRecord());
-  for (const char* value : {"-1", "0", "99999999", "1.5", "\"96\"", "null",
-                            "1e9", "18446744073709551616"}) {
+  for (const char* value :
+       {"-1", "0", "99999999", "1.5", "\"96\"", "null", "1e9",
+        "18446744073709551616", "NaN", "-Infinity", "1e999"}) {
     EXPECT_FALSE(Parses(Resealed(Replaced(
         text, "\"row_block\": 96", std::string("\"row_block\": ") + value))))
         << value;
@@ -173,6 +174,14 @@ TEST(Record, WithATileOutOfRangeIsRefused) {
       Replaced(text, "\"decision\": \"adopted\"", "\"decision\": \"yes\""))));
   EXPECT_FALSE(Parses(
       Resealed(Replaced(text, "\"median\": 1.0625", "\"median\": 9.5"))));
+  for (const char* value : {"NaN", "Infinity", "1e999", "null"}) {
+    for (const char* member :
+         {"\"median\": 1.0625", "\"default_us\": 1062.5"}) {
+      const std::string name = member;
+      const std::string other = name.substr(0, name.find(' ') + 1) + value;
+      EXPECT_FALSE(Parses(Resealed(Replaced(text, name, other)))) << other;
+    }
+  }
 }
 
 TEST(Record, SaysWhereATextIsCut) {
