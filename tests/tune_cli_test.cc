@@ -293,6 +293,8 @@ TEST_F(CliTest, TuneWritesARecordThatInfoFinds) {
     EXPECT_EQ(report["shapes"][i]["problem"], shapes[i]);
   }
   EXPECT_EQ(report["interrupted"], false);
+  EXPECT_NE(tune.err.find("\ntook "), std::string::npos) << tune.err;
+  EXPECT_NE(tune.err.find(" of 2 min 00 s"), std::string::npos) << tune.err;
   const Result info = Heed("info --json", "HEED_TUNE_PATH=records");
   ASSERT_EQ(info.code, 0) << info.err;
   const Json records = Json::parse(info.out)["records"];

@@ -151,6 +151,18 @@ TEST_F(ResumeTest, GoesOnAfterTheLastClassThatWasDone) {
   EXPECT_EQ(rest[0].text, options.shapes[1].text);
 }
 
+TEST_F(ResumeTest, AClassThatHadMoreRoundsIsDoneOnceAndAsItEndedLast) {
+  const TuneOptions options = SampleOptions();
+  WriteKilledRun(options);
+  RecordEntry again = test::SampleRecord().entries[0];
+  again.rounds = 777;
+  std::string why;
+  Journal::Open(Path(), &why)->Write(EntryLine(0, again));
+  const Resumed resumed = FindUnfinished(dir_, options, "key");
+  ASSERT_EQ(resumed.entries.size(), 1u);
+  EXPECT_EQ(resumed.entries[0].rounds, 777);
+}
+
 TEST_F(ResumeTest, OnlyARunOnTheSameTermsIsGoneOnWith) {
   const TuneOptions options = SampleOptions();
   WriteKilledRun(options);

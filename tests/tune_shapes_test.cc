@@ -117,7 +117,7 @@ TEST(Budget, SharesAddUpToTheBudget) {
     wants.erase(wants.begin());
   }
   EXPECT_NEAR(used, 100, 1e-9);
-  EXPECT_EQ(Share(100, {10, 20}), 10);
+  EXPECT_DOUBLE_EQ(Share(90, {10, 20}), 30);
   EXPECT_EQ(Share(0, {10, 20}), 0);
   EXPECT_EQ(Share(-1, {10}), 0);
 }

@@ -139,7 +139,15 @@ SimulatedResult TuneSimulated(const SimulatedClass& what, const Noise& noise) {
   for (int& look : confirm.looks) look *= factor;
   confirm.noise = noise;
   confirm.deadline = kForEver;
+  confirm.alpha = kConfirmAlpha;
   result.confirmation = Confirm(&machine, found.finalists, confirm, context);
+  const size_t best = result.confirmation.winner;
+  if (what.more_rounds > 0 &&
+      Undecided(result.confirmation, confirm.min_gain)) {
+    confirm.looks = {what.more_rounds};
+    confirm.alpha = kMoreAlpha;
+    result.confirmation = Confirm(&machine, {best}, confirm, context);
+  }
   result.samples = machine.samples();
   result.adopted = result.confirmation.adopted;
   const size_t winner = result.confirmation.winner;

@@ -63,6 +63,7 @@ struct SimulatedClass {
   std::vector<double> guard_seconds;  // the same on guard shapes; empty: equal
   NoiseKind kind = NoiseKind::kNone;
   uint64_t seed = 1;
+  int more_rounds = 200;  // that the budget leaves for an undecided class
 };
 struct SimulatedResult {
   bool adopted = false;

@@ -44,7 +44,7 @@ const std::vector<Effort>& Efforts() {
 double Share(double left, const std::vector<double>& wants) {
   const double sum = std::accumulate(wants.begin(), wants.end(), 0.0);
   if (left <= 0 || wants.empty() || sum <= 0) return 0;
-  return sum <= left ? wants[0] : left * wants[0] / sum;
+  return left * wants[0] / sum;
 }
 
 }  // namespace heed

@@ -27,9 +27,9 @@ struct Effort {
 // estimate (the model alone, nothing is measured), quick, normal, thorough.
 const std::vector<Effort>& Efforts();
 
-// A class's share of `left` seconds, given what it and those after it would
-// like to have: all it wants if that is enough for everyone, else its part.
-// wants[0] is the class itself.
+// A class's share of `left` seconds, by what it and those after it would like
+// to have; wants[0] is the class itself. Wants are guesses, and on a noisy
+// machine too small: what nobody wants is granted too.
 double Share(double left, const std::vector<double>& wants);
 
 }  // namespace heed

@@ -172,6 +172,10 @@ Confirmation Confirm(Sampler* sampler, const std::vector<size_t>& finalists,
   return result;
 }
 
+bool Undecided(const Confirmation& c, double min_gain) {
+  return !c.adopted && c.winner != 0 && c.log_gain.high >= std::log1p(min_gain);
+}
+
 GuardResult CheckGuard(Sampler* sampler, const GuardOptions& options,
                        const RaceContext& context) {
   GuardResult result;

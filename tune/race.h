@@ -76,6 +76,10 @@ struct Confirmation {
   std::string reason;  // one line: why nothing was adopted
 };
 
+// Whether the winner may yet turn out to gain more than that: it was not
+// adopted, and its interval does not say that it never should be.
+bool Undecided(const Confirmation& confirmation, double min_gain);
+
 // Races the finalists against the default in fresh rounds, in the orders of a
 // Latin square, so that neither place in the round nor a steady drift favours
 // anybody. With none of them adopted the default stays.

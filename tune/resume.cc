@@ -35,7 +35,17 @@ Resumed Replay(const std::string& path, const JournalText& text) {
     std::string note, why;
     if (EntryFromJson(line["entry"], "entry", &entry, &note, &why) &&
         note.empty()) {
-      resumed.entries.push_back(entry);
+      // A class that had more rounds has ended twice.
+      const auto same =
+          std::find_if(resumed.entries.begin(), resumed.entries.end(),
+                       [&entry](const RecordEntry& e) {
+                         return e.shape_class == entry.shape_class;
+                       });
+      if (same == resumed.entries.end()) {
+        resumed.entries.push_back(entry);
+      } else {
+        *same = entry;
+      }
     }
   }
   return resumed;

@@ -8,7 +8,6 @@
 
 #include "runtime/problem.h"
 #include "runtime/tile_model.h"
-#include "tune/guard_shapes.h"
 #include "tune/journal_lines.h"
 #include "tune/merge_records.h"
 
@@ -17,8 +16,6 @@ namespace {
 
 // Share of the FMA peak that a guess of a call's time presumes.
 constexpr double kGuessedEfficiency = 0.6;
-// A guard may be a slice of its shape, with samples up to this long.
-constexpr double kGuardSliceSeconds = 60e-3;
 
 }  // namespace
 
@@ -31,8 +28,9 @@ size_t EnoughRows(const Candidate& candidate, int threads) {
 }
 
 double AlphaOfOne(const Effort& effort) {
-  return kAlpha / static_cast<double>(kMaxFinalists *
-                                      std::max<size_t>(effort.looks.size(), 1));
+  return kConfirmAlpha /
+         static_cast<double>(kMaxFinalists *
+                             std::max<size_t>(effort.looks.size(), 1));
 }
 
 ShapeTuner::ShapeTuner(const TuneOptions& options, TuneMachine* machine,
@@ -62,8 +60,35 @@ TunedShape ShapeTuner::Tune(double seconds) {
   } else if (Run(start, start + seconds)) {
     FillEntry();
   }
+  tensors_.reset();
   tuned_.seconds = MonotonicSeconds() - start;
-  return std::move(tuned_);
+  return tuned_;
+}
+
+bool ShapeTuner::Undecided() const {
+  return tuned_.skipped.empty() && !guard_lost_ &&
+         heed::Undecided(tuned_.confirmation, options_.min_gain);
+}
+
+double ShapeTuner::MoreWants() const {
+  const double sample =
+      std::max(tuned_.confirmation.default_seconds, kMinSampleSeconds);
+  return 2 * sample * kMostMoreRounds / kConfirmPart;
+}
+
+TunedShape ShapeTuner::More(double seconds) {
+  const double start = MonotonicSeconds();
+  std::string why;
+  tensors_ = AttentionTensors::Create(problem_, options_.seed, &why);
+  if (tensors_ != nullptr) Reconfirm(start, start + seconds);
+  tensors_.reset();
+  tuned_.seconds += MonotonicSeconds() - start;
+  return tuned_;
+}
+
+bool ShapeTuner::SkipForTime(const std::string& reason) {
+  short_of_time_ = true;
+  return Skip(reason);
 }
 
 bool ShapeTuner::Skip(const std::string& reason) {
@@ -147,7 +172,7 @@ bool ShapeTuner::SearchOnSlice(double search_end,
   // are taken as three rounds fit the time.
   const double affordable =
       (search_end - MonotonicSeconds()) / (4 * pace.seconds);
-  if (affordable < 2) return Skip("no time within the budget");
+  if (affordable < 2) return SkipForTime("no time within the budget");
   if (affordable < static_cast<double>(candidates_.size())) {
     candidates_.resize(static_cast<size_t>(affordable));
   }
@@ -192,13 +217,14 @@ bool ShapeTuner::ConfirmOnWhole(std::vector<size_t> finalists,
   }
   std::vector<std::string> wrong;
   if (!TryApart(problem_, tried, confirm_end, &wrong)) return false;
-  if (wrong.size() < tried.size()) return Skip("no time within the budget");
+  if (wrong.size() < tried.size())
+    return SkipForTime("no time within the budget");
   AttentionWork work(problem_, tensors_.get(), Work(), canary_);
   if (!work.Add(candidates_[0], &why)) return Skip(why);
   const Pace pace = FindPace(&work, kMinSampleSeconds);
   ConfirmOptions options;
   options.looks = options_.effort.looks;
-  options.alpha = kAlpha;
+  options.alpha = kConfirmAlpha;
   options.min_gain = options_.min_gain;
   options.noise = machine_->noise;
   options.deadline = confirm_end;
@@ -240,88 +266,43 @@ bool ShapeTuner::ConfirmOnWhole(std::vector<size_t> finalists,
   // What is kept only for want of rounds must not replace an older entry.
   if (result.rounds == 0 ||
       (!runners.empty() && static_cast<size_t>(result.rounds) < needed)) {
-    return Skip("too few rounds within the budget");
+    return SkipForTime("too few rounds within the budget");
   }
   return true;
+}
+
+void ShapeTuner::Reconfirm(double start, double end) {
+  std::string why;
+  AttentionWork work(problem_, tensors_.get(), Work(), canary_);
+  // Both have run before; what has changed is how much memory there is.
+  if (!work.Add(candidates_[0], &why) || !work.Add(tuned_.rival, &why)) return;
+  const Pace pace = FindPace(&work, kMinSampleSeconds);
+  // Two guards of two samples each, and room for them to be slower.
+  const double guards =
+      6 * GuardRounds() * std::min(pace.seconds, kGuardSliceSeconds);
+  ConfirmOptions options;
+  options.looks = {kMostMoreRounds};
+  options.alpha = kMoreAlpha;
+  options.min_gain = options_.min_gain;
+  options.noise = machine_->noise;
+  options.deadline = end - std::min(guards, (1 - kConfirmPart) * (end - start));
+  options.iterations = pace.iterations;
+  Phase("more rounds");
+  const Confirmation more =
+      Confirm(&work, {1}, options, ContextOf("more", {0, winner_number_}));
+  Count(more.counts);
+  short_of_time_ = true;
+  if (static_cast<size_t>(more.rounds) < RoundsNeeded(kMoreAlpha)) return;
+  tuned_.confirmation = more;
+  short_of_time_ = more.rounds < kMostMoreRounds && Undecided();
+  tuned_.entry.guards.clear();
+  CheckGuards(end);
+  FillEntry();
 }
 
 void ShapeTuner::KeepDefault(const std::string& reason) {
   tuned_.confirmation.adopted = false;
   tuned_.confirmation.reason = reason;
-}
-
-void ShapeTuner::CheckGuards(double end) {
-  if (!tuned_.confirmation.adopted) return;
-  const std::vector<heed_problem> guards =
-      GuardShapes(problem_, options_.threads);
-  const double start = MonotonicSeconds();
-  for (size_t i = 0; i < guards.size(); ++i) {
-    const double part =
-        static_cast<double>(i + 1) / static_cast<double>(guards.size());
-    if (!CheckOneGuard(guards[i], start + part * (end - start))) return;
-  }
-}
-
-bool ShapeTuner::CheckOneGuard(const heed_problem& whole, double end) {
-  const std::string name = ToString(whole);
-  Phase("guard " + name);
-  const heed_problem problem =
-      SliceOf(whole, AttainableFlops(machine_->peaks), kGuardSliceSeconds,
-              EnoughRows(candidates_[0], options_.threads));
-  const std::vector<Kernels> targets = EqualTargets(KernelDType(problem.dtype));
-  const Candidate usual =
-      DefaultCandidate(whole, targets, machine_->machine, options_.threads);
-  Candidate rival = tuned_.rival;
-  for (const Kernels& kernels : targets) {
-    if (rival.target == kernels.target) {
-      rival.config.tile = RoundTile(rival.config.tile, whole, kernels);
-    }
-  }
-  // Rounded to this shape they may be the same: nothing to lose.
-  if (rival == usual) return true;
-  std::string why;
-  const std::unique_ptr<AttentionTensors> tensors =
-      AttentionTensors::Create(problem, options_.seed, &why);
-  if (tensors == nullptr) {
-    KeepDefault("guard " + name + ": " + why);
-    return false;
-  }
-  std::vector<std::string> wrong;
-  if (!TryApart(problem, {usual, rival}, end, &wrong)) {
-    KeepDefault("guard " + name + ": " + tuned_.skipped);
-    tuned_.skipped.clear();
-    return false;
-  }
-  AttentionWork work(problem, tensors.get(), Work(), canary_);
-  why = wrong.size() == 2 ? wrong[1] : "no time within the budget";
-  if (!why.empty() || !work.Add(usual, &why) || !work.Add(rival, &why)) {
-    if (wrong.size() == 2 && !wrong[1].empty()) LeaveOut(rival, wrong[1]);
-    KeepDefault("guard " + name + ": " + why);
-    return false;
-  }
-  GuardOptions options;
-  options.iterations = FindPace(&work, kMinSampleSeconds).iterations;
-  options.rounds = options_.effort.looks.front() *
-                   machine_->noise.RoundsFactor(options_.effort.looks.back(),
-                                                AlphaOfOne(options_.effort));
-  options.deadline = end;
-  const GuardResult result =
-      CheckGuard(&work, options, ContextOf("guard", {0, winner_number_}));
-  Count(result.counts);
-  const Interval& gain = result.log_gain;
-  if (static_cast<size_t>(result.rounds) < RoundsNeeded(options.alpha)) {
-    KeepDefault("guard " + name + ": too few rounds within the budget");
-    return false;
-  }
-  tuned_.entry.guards.push_back(
-      {name, {std::exp(gain.median), std::exp(gain.low), std::exp(gain.high)}});
-  if (!result.holds) {
-    KeepDefault(fmt::format(
-        "guard {}: {:+.1f} % [{:+.1f}, {:+.1f}] may lose more than 1 %", name,
-        100 * std::expm1(gain.median), 100 * std::expm1(gain.low),
-        100 * std::expm1(gain.high)));
-  }
-  return result.holds;
 }
 
 void ShapeTuner::FillEntry() {

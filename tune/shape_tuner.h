@@ -16,7 +16,14 @@ namespace heed {
 // it, and the search prefers slices of a shape whose samples are not longer.
 constexpr double kMinSampleSeconds = 1e-3;
 constexpr double kSliceSeconds = 20e-3;
-constexpr double kAlpha = 0.05;
+// A guard may be a slice of its shape, with samples up to this long.
+constexpr double kGuardSliceSeconds = 60e-3;
+// Of a class, 0.05 in all: what the looks of its confirmation share, and what
+// more rounds have if the budget leaves time for them. Those are fresh and of
+// one rival, and looked at once, so whether and how many there are may depend
+// on all that was seen before.
+constexpr double kConfirmAlpha = 0.04, kMoreAlpha = 0.01;
+constexpr int kMostMoreRounds = 2000;
 constexpr size_t kMaxFinalists = 2;
 // Parts of a shape's time: search, confirmation up to here, guard shapes with
 // what is left.
@@ -42,12 +49,22 @@ class ShapeTuner {
              Journal* journal, std::mt19937_64* random, Canary* canary);
 
   TunedShape Tune(double seconds);
+  // What came of it.
+  bool ShortOfTime() const { return short_of_time_; }
+  bool Undecided() const;
+  // If that is undecided: more rounds of the rival, once, and what then holds.
+  TunedShape More(double seconds);
+  // Seconds that all of them take.
+  double MoreWants() const;
 
  private:
   bool Skip(const std::string& reason);
+  bool SkipForTime(const std::string& reason);
   bool Run(double start, double end);
   bool SearchOnSlice(double search_end, std::vector<size_t>* finalists);
   bool ConfirmOnWhole(std::vector<size_t> finalists, double confirm_end);
+  void Reconfirm(double start, double end);
+  int GuardRounds() const;
   void CheckGuards(double end);
   bool CheckOneGuard(const heed_problem& problem, double end);
   void KeepDefault(const std::string& reason);
@@ -78,6 +95,7 @@ class ShapeTuner {
   std::vector<Candidate> candidates_;  // 0 is the default
   std::unique_ptr<AttentionTensors> tensors_;
   size_t winner_number_ = 0;  // of the rival among the candidates
+  bool short_of_time_ = false, guard_lost_ = false;
   TunedShape tuned_;
 };
 

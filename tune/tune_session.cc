@@ -38,6 +38,8 @@ namespace fs = std::filesystem;
 // Of the A/A run: at most this long, and this share of the budget.
 constexpr double kNoiseSeconds = 5;
 constexpr double kNoisePart = 0.04;
+// A run that ends before this share of its budget says why.
+constexpr double kOnTimePart = 0.95;
 
 void PrintBanner(std::FILE* stream, const TuneOptions& options,
                  const TuneMachine& machine) {
@@ -209,6 +211,7 @@ class Session {
       return Publish(reason);
     };
     events.stop = Interrupted;
+    events.all_done = [&] { all_done_ = true; };
     std::string why;
     if (!TuneShapes(options_, start_, journal_.get(), &machine_, events,
                     &results_, &why) ||
@@ -234,9 +237,12 @@ class Session {
     }
     fmt::print(people_, "\n{}", ReportTable(machine_, results_));
     if (!path_.empty()) WriteSummary();
-    fmt::print(people_, "took {} of {}\n",
-               DurationText(MonotonicSeconds() - start_),
-               DurationText(options_.budget_seconds));
+    const double took = MonotonicSeconds() - start_;
+    fmt::print(people_, "took {} of {}{}\n", DurationText(took),
+               DurationText(options_.budget_seconds),
+               all_done_ && took < kOnTimePart * options_.budget_seconds
+                   ? ": all planned rounds done"
+                   : "");
     if (interrupted) {
       fmt::print(people_,
                  "the rest: heed tune run {} (with the options of this run)\n",
@@ -287,6 +293,7 @@ class Session {
   std::string path_;
   Disturbance before_;
   double start_ = 0, demand_ = 0;
+  bool all_done_ = false;  // more time would have changed nothing
 };
 
 }  // namespace

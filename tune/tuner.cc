@@ -10,6 +10,7 @@
 #include "runtime/targets.h"
 #include "tune/attention_work.h"
 #include "tune/journal_lines.h"
+#include "tune/schedule.h"
 #include "tune/shape_tuner.h"
 
 namespace heed {
@@ -23,6 +24,8 @@ constexpr double kFewRounds = 20;
 // Guesses of microseconds are far off, and planning and checking 24 candidates
 // takes time too; who is done early gives it back.
 constexpr double kMinWantedSeconds = 3;
+// A further turn of less is not worth its tensors.
+constexpr double kLeastSeconds = 0.5, kLeastPart = 0.01;
 // Kept free of samples for writing and for the last round to run over.
 constexpr double kReservePart = 0.02;
 constexpr int kMostNoiseRounds = 500;
@@ -82,6 +85,124 @@ void ProbePeak(const TuneOptions& options, TuneMachine* machine,
                            (machine->peaks.fma_gflops_all * 1e9);
   }
 }
+
+// The shapes of one run, to the schedule.
+class ShapesRun {
+ public:
+  ShapesRun(const TuneOptions& options, Journal* journal, TuneMachine* machine,
+            const TuneEvents& events, std::vector<TunedShape>* results)
+      : options_(options),
+        journal_(journal),
+        machine_(machine),
+        events_(events),
+        results_(results),
+        canary_(machine->probes),
+        shapes_(CheapestFirst(options, machine->peaks)),
+        tuners_(shapes_.size()) {}
+
+  bool Run(double end, std::string* why) {
+    end_ = end;
+    std::vector<ScheduledClass> classes;
+    for (size_t i = 0; i < shapes_.size(); ++i) {
+      classes.push_back(
+          {WantedSeconds(shapes_[i].problem, options_.effort, machine_->peaks),
+           [this, i](double seconds) { return Turn(i, seconds); },
+           [this, i](double seconds) { return More(i, seconds); },
+           [this, i] { return tuners_[i]->MoreWants(); }});
+      wanted_ += classes.back().wants;
+    }
+    Schedule schedule;
+    schedule.now = MonotonicSeconds;
+    schedule.stop = events_.stop;
+    schedule.end = end;
+    schedule.least =
+        std::max(kLeastSeconds, kLeastPart * options_.budget_seconds);
+    if (RunSchedule(classes, schedule) && events_.all_done) events_.all_done();
+    *why = why_;
+    return !failed_;
+  }
+
+ private:
+  Outcome Turn(size_t i, double seconds) {
+    const NamedProblem& shape = shapes_[i];
+    Begin(i);
+    if (const NamedProblem* same =
+            SameClass(shape, options_.threads, *results_)) {
+      TunedShape skipped;
+      skipped.shape = shape;
+      skipped.skipped = "of the class of " + same->name;
+      Keep(i, skipped);
+      return Say(i) ? Outcome::kDecided : Outcome::kFailed;
+    }
+    // Each class has its own stream, so that a resumed run draws what the whole
+    // run would have drawn.
+    std::seed_seq seeds{options_.seed,
+                        static_cast<uint64_t>(ShapeClassHash()(
+                            ClassOf(shape.problem, options_.threads)))};
+    std::mt19937_64 random(seeds);
+    tuners_[i] = std::make_unique<ShapeTuner>(options_, machine_, events_,
+                                              shape, options_.first_class + i,
+                                              journal_, &random, &canary_);
+    if (!Write(i, tuners_[i]->Tune(seconds))) return Outcome::kFailed;
+    return tuners_[i]->ShortOfTime() ? Outcome::kNoTime
+           : tuners_[i]->Undecided() ? Outcome::kUndecided
+                                     : Outcome::kDecided;
+  }
+
+  Outcome More(size_t i, double seconds) {
+    Begin(i);
+    if (!Write(i, tuners_[i]->More(seconds))) return Outcome::kFailed;
+    return tuners_[i]->ShortOfTime() ? Outcome::kUndecided : Outcome::kDecided;
+  }
+
+  void Begin(size_t i) {
+    if (!events_.begin) return;
+    const double left = end_ - MonotonicSeconds();
+    events_.begin(i, shapes_[i], std::min(left, wanted_));
+    // Of further turns nobody knows how many there will be.
+    wanted_ = i + 1 == shapes_.size()
+                  ? left
+                  : wanted_ - WantedSeconds(shapes_[i].problem, options_.effort,
+                                            machine_->peaks);
+  }
+
+  bool Write(size_t i, const TunedShape& tuned) {
+    Keep(i, tuned);
+    ProbePeak(options_, machine_, results_);
+    const TunedShape& kept = (*results_)[i];
+    if (journal_ != nullptr) {
+      const size_t number = options_.first_class + i;
+      journal_->Write(kept.skipped.empty()
+                          ? EntryLine(number, kept.entry)
+                          : SkippedLine(number, kept.shape.text, kept.skipped));
+      journal_->Flush();
+    }
+    return Say(i);
+  }
+
+  void Keep(size_t i, const TunedShape& tuned) {
+    if (i == results_->size()) results_->emplace_back();
+    (*results_)[i] = tuned;
+  }
+
+  // False if the run is over: what was found could not be published.
+  bool Say(size_t i) {
+    failed_ = events_.end && !events_.end(i, (*results_)[i], &why_);
+    return !failed_;
+  }
+
+  const TuneOptions& options_;
+  Journal* journal_;
+  TuneMachine* machine_;
+  const TuneEvents& events_;
+  std::vector<TunedShape>* results_;
+  Canary canary_;
+  const std::vector<NamedProblem> shapes_;
+  std::vector<std::unique_ptr<ShapeTuner>> tuners_;
+  double end_ = 0, wanted_ = 0;
+  bool failed_ = false;
+  std::string why_;
+};
 
 }  // namespace
 
@@ -144,58 +265,9 @@ bool MeasureMachineNoise(const TuneOptions& options, double seconds,
 bool TuneShapes(const TuneOptions& options, double start, Journal* journal,
                 TuneMachine* machine, const TuneEvents& events,
                 std::vector<TunedShape>* results, std::string* why) {
-  const double end = start + options.budget_seconds * (1 - kReservePart);
-  Canary canary(machine->probes);
-  const std::vector<NamedProblem> shapes =
-      CheapestFirst(options, machine->peaks);
-  std::vector<double> wants;
-  for (const NamedProblem& shape : shapes) {
-    wants.push_back(
-        WantedSeconds(shape.problem, options.effort, machine->peaks));
-  }
   results->clear();
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    if (events.stop && events.stop()) return true;
-    const double left = end - MonotonicSeconds();
-    const std::vector<double> rest(
-        wants.begin() + static_cast<std::ptrdiff_t>(i), wants.end());
-    double sum = 0;
-    for (const double w : rest) sum += w;
-    if (events.begin) events.begin(i, shapes[i], std::min(left, sum));
-    // Each class has its own stream, so that a resumed run draws what the whole
-    // run would have drawn.
-    std::seed_seq seeds{options.seed,
-                        static_cast<uint64_t>(ShapeClassHash()(
-                            ClassOf(shapes[i].problem, options.threads)))};
-    std::mt19937_64 random(seeds);
-    const size_t number = options.first_class + i;
-    const NamedProblem* same = SameClass(shapes[i], options.threads, *results);
-    if (same != nullptr) {
-      results->emplace_back();
-      results->back().shape = shapes[i];
-      results->back().skipped = "of the class of " + same->name;
-      if (events.end && !events.end(i, results->back(), why)) return false;
-      continue;
-    }
-    ShapeTuner tuner(options, machine, events, shapes[i], number, journal,
-                     &random, &canary);
-    // Wants are guesses, and on a noisy machine too small: what nobody wants is
-    // granted too. Who is done early gives it back.
-    const double share =
-        sum < left && sum > 0 ? left * rest[0] / sum : Share(left, rest);
-    results->push_back(tuner.Tune(share));
-    ProbePeak(options, machine, results);
-    const TunedShape& tuned = results->back();
-    if (journal != nullptr) {
-      journal->Write(
-          tuned.skipped.empty()
-              ? EntryLine(number, tuned.entry)
-              : SkippedLine(number, tuned.shape.text, tuned.skipped));
-      journal->Flush();
-    }
-    if (events.end && !events.end(i, tuned, why)) return false;
-  }
-  return true;
+  return ShapesRun(options, journal, machine, events, results)
+      .Run(start + options.budget_seconds * (1 - kReservePart), why);
 }
 
 }  // namespace heed

@@ -82,6 +82,8 @@ struct TuneEvents {
       end;
   // Asked before each shape.
   std::function<bool()> stop;
+  // At the end, if no shape could have used more time.
+  std::function<void()> all_done;
   // Now and then while a shape is tuned, between samples.
   std::function<void()> tick;
 };
@@ -98,9 +100,10 @@ bool MeasureMachineNoise(const TuneOptions& options, double seconds,
                          std::string* why);
 
 // Tunes shape after shape, the cheapest first, as far as the budget goes, which
-// counts from `start` (MonotonicSeconds()). Each result has its percentage of
-// the highest peak that the run has seen so far. `journal` may be null. False
-// and one line if publishing failed.
+// counts from `start` (MonotonicSeconds()); what is left of it goes to shapes
+// that had too little or are undecided, which then begin and end anew. Each
+// result has its percentage of the highest peak that the run has seen so far.
+// `journal` may be null. False and one line if publishing failed.
 bool TuneShapes(const TuneOptions& options, double start, Journal* journal,
                 TuneMachine* machine, const TuneEvents& events,
                 std::vector<TunedShape>* results, std::string* why);
