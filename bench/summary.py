@@ -30,6 +30,11 @@ def read(path):
     return json.loads(path.read_text()) if path.is_file() else None
 
 
+def read_engines(folder):
+    """What bench/peers/alternate.py --json measured, if it did."""
+    return [read(path) for path in sorted(folder.glob("engine_*.json"))]
+
+
 def machine_state():
     """What can be read of the machine's load; {} elsewhere than on Linux."""
     try:
@@ -133,6 +138,37 @@ def shares_of_peers(peers):
     return "\n".join(lines) + "\n"
 
 
+def fastest_engines(engines):
+    """(problem, threads) -> the fastest engine's name and row, by the shortest calls."""
+    best = {}
+    for engine in engines:
+        for row in engine["rows"]:
+            if "refused" not in row:
+                mine = (short(f"{engine['peer']} {engine['version']}"), row)
+                at = (row["problem"], row["threads"])
+                best[at] = max(best.get(at, mine), mine, key=lambda one: one[1]["min_ratio"])
+    return best
+
+
+def shares_of_engines(engines):
+    """heed's time over that of each problem's fastest engine; then who did not take part, and why."""
+    lines = ["| problem | threads | fastest engine | of the shortest calls | of all rounds, 95 % | heed is |",
+             "|---|---|---|---|---|---|"]
+    for (problem, threads), (name, row) in fastest_engines(engines).items():
+        lines.append(f"| `{problem}` | {threads} | {name} | {row['min_ratio']:.2f} | {interval(row['ratio'])} "
+                     f"| {row['verdict']} |")
+    refused = {}
+    for engine in engines:
+        for row in engine["rows"]:
+            if "refused" in row:
+                refused.setdefault((engine["peer"], row["refused"]), set()).add(row["problem"])
+    if refused:
+        lines.append("\nNot compared:")
+        lines += [f"- {peer}: {why}: {', '.join(sorted(problems))}"
+                  for (peer, why), problems in refused.items()]
+    return "\n".join(lines) + "\n"
+
+
 def equal_calls(pairs):
     """By what share two calls of one thing differ, of each quiet round."""
     return [abs(math.log(last / first)) for row in pairs["rows"]
@@ -154,15 +190,28 @@ def near_the_limit(table):
     return ", ".join(f"{min(shares):.0f} to {max(shares):.0f} % {kind}" for kind, shares in reached.items())
 
 
-def against_peers(peers):
-    """heed's best calls over those of the fastest peers, from the least to the most; None without peers."""
+def spread(ratios, names, shapes):
+    return (f"{min(ratios):.2f} to {max(ratios):.2f} (half below {statistics.median(ratios):.2f}) of the "
+            f"time of the fastest of {', '.join(names)}, on {shapes} shapes")
+
+
+def against_others(peers, engines):
+    """heed's best calls over those of the fastest others, from the least to the most; None without any."""
+    parts = []
     fastest = fastest_peers(peers) if peers else {}
-    if not fastest:
-        return None
-    ratios = sorted(map(best_ratio, fastest.values()))
-    names = dict.fromkeys(row["pair"].split(" / ")[1] for row in peers["rows"] if row["rounds"])
-    return (f"{ratios[0]:.2f} to {ratios[-1]:.2f} (half below {statistics.median(ratios):.2f}) of the time of "
-            f"the fastest of {', '.join(names)}, on {len({shape for shape, _ in fastest})} shapes")
+    if fastest:
+        names = dict.fromkeys(row["pair"].split(" / ")[1] for row in peers["rows"] if row["rounds"])
+        parts.append(spread([best_ratio(row) for row in fastest.values()], names,
+                            len({shape for shape, _ in fastest})))
+    by_dtype = {}
+    for (problem, _), (_, row) in fastest_engines(engines).items():
+        by_dtype.setdefault(problem.rsplit("_", 1)[1], []).append(row)
+    for dtype, rows in by_dtype.items():
+        names = [engine["peer"] for engine in engines
+                 if any(row["problem"].endswith(dtype) and "refused" not in row for row in engine["rows"])]
+        parts.append(f"{dtype}: " + spread([row["min_ratio"] for row in rows], names,
+                                           len({row["problem"] for row in rows})))
+    return "; ".join(parts) or None
 
 
 def noise(table, pairs, environment):
@@ -200,9 +249,10 @@ def summary(folder):
         sys.exit(f"{folder}: no table.json")
     environment = read(folder / "environment.json") or {}
     pairs, peers = read(folder / "pairs.json"), read(folder / "peers.json")
+    engines = read_engines(folder)
     text = f"# {table['cpu']}, {table['date'][:10]}, commit {table['commit']}\n\n"
     text += (f"- **near the limit:** best calls reach {near_the_limit(table)}\n"
-             f"- **against others:** {against_peers(peers) or 'not measured'}\n"
+             f"- **against others:** {against_others(peers, engines) or 'not measured'}\n"
              "- **again:** `bench/suite.sh` from a clone of the commit\n\n")
     for name in ("machine_key", "targets", "threads", "caches", "version", "compiler", "highway"):
         text += f"- {name}: `{table[name]}`\n"
@@ -218,6 +268,10 @@ def summary(folder):
         text += ("\n## Against other libraries\nheed's time over that of each shape's fastest peer, in the "
                  "same rounds of one process. Below 1 heed is faster. "
                  f"`{peers['command']}`: [peers.md](peers.md).\n\n") + shares_of_peers(peers)
+    if engines:
+        text += ("\n## Against other engines\nheed's time over that of each problem's fastest engine, through "
+                 "Python and in a process of its own each, in turns (`bench/peers/alternate.py`): all rounds, "
+                 "quiet or not. Below 1 heed is faster.\n\n") + shares_of_engines(engines)
     stages = folder / "stages.md"
     if stages.is_file():
         lines = stages.read_text().split("\n\n", 1)[1].strip()
@@ -259,7 +313,7 @@ says more: how quiet the machine was, other libraries beside heed, where the tim
 {core_table(table)}""")
     index = ROOT / "results/README.md"
     quiet = "not known" if p95 is None else ("noisy: " if noisy else "") + f"A/A {100 * p95:.1f} %"
-    others = against_peers(read(folder / "peers.json")) or "not measured"
+    others = against_others(read(folder / "peers.json"), read_engines(folder)) or "not measured"
     row = (f"| {table['cpu']}, {table['threads']} threads<br>`{table['machine_key']}` | "
            f"{near_the_limit(table)} | {others} | {quiet} | "
            f"[{table['date'][:10]}, {table['commit']}]"

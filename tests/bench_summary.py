@@ -64,6 +64,11 @@ def peer_row(shape, threads, peer, us=None, **more):
             "rounds_kept": 9, "rounds_dropped": 0, "min_ratio": 0.5, "rounds": rounds, **more}
 
 
+def engine_row(problem, min_ratio, verdict="faster"):
+    return {"problem": problem, "threads": 1, "ratio": {"median": 0.9, "low": 0.8, "high": 0.95},
+            "min_ratio": min_ratio, "heed_us": 1.0, "peer_us": 2.0, "verdict": verdict}
+
+
 class Summary(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -167,6 +172,23 @@ class Summary(unittest.TestCase):
         self.assertIn("- onednn 2.6.3: too old: vit (1), vit (2)\n", text)
         self.assertIn("- **against others:** 0.62 to 1.25 (half below 0.94) of the time of the fastest of "
                       "openblas, textbook, on 1 shapes\n", text)
+
+    def engine(self, name, version, rows):
+        (self.run_folder / f"engine_{name}.json").write_text(
+            json.dumps({"peer": name, "version": version, "heed": "0.1.0", "rows": rows}))
+
+    def test_the_fastest_engine_of_each_problem_counts(self):
+        self.assertNotIn("engine", self.summarize())
+        self.engine("ggml", "0.27.0", [engine_row("b1_q9_f32", 0.7), engine_row("b1_q9_f16", 0.3),
+                                       {"problem": "b1_q9_bf16", "threads": 1, "refused": "no such thing"}])
+        self.engine("torch", "2.14.1+debian", [engine_row("b1_q9_f32", 0.8, "slower"),
+                                               engine_row("b1_q9_f16", 0.02)])
+        text = self.summarize()
+        self.assertIn("| `b1_q9_f32` | 1 | torch 2.14.1 | 0.80 | 0.900 (0.800 to 0.950) | slower |\n", text)
+        self.assertIn("| `b1_q9_f16` | 1 | ggml 0.27.0 | 0.30 | 0.900 (0.800 to 0.950) | faster |\n", text)
+        self.assertIn("- ggml: no such thing: b1_q9_bf16\n", text)
+        self.assertIn("- **against others:** f32: 0.80 to 0.80 (half below 0.80) of the time of the fastest of "
+                      "ggml, torch, on 1 shapes; f16: 0.30 to 0.30 (half below 0.30)", text)
 
     def test_the_machine_is_looked_at_before_and_once_after(self):
         self.assertEqual(self.summarize("--begin"), "")
