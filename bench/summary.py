@@ -269,9 +269,9 @@ def summary(folder):
                  "same rounds of one process. Below 1 heed is faster. "
                  f"`{peers['command']}`: [peers.md](peers.md).\n\n") + shares_of_peers(peers)
     if engines:
-        text += ("\n## Against other engines\nheed's time over that of each problem's fastest engine, through "
-                 "Python and in a process of its own each, in turns (`bench/peers/alternate.py`): all rounds, "
-                 "quiet or not. Below 1 heed is faster.\n\n") + shares_of_engines(engines)
+        text += ("\n## Against other engines\nheed's time, through Python, over that of each problem's fastest "
+                 "engine, in processes that take turns (`bench/peers/alternate.py`): all rounds, quiet or not. "
+                 "Below 1 heed is faster.\n\n") + shares_of_engines(engines)
     stages = folder / "stages.md"
     if stages.is_file():
         lines = stages.read_text().split("\n\n", 1)[1].strip()
