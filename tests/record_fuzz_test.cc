@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "runtime/record_text.h"
 #include "runtime/tile_choice.h"
 #include "runtime/tile_model.h"
 #include "tests/attention_case.h"
 #include "tests/input_families.h"
+#include "tests/record_damage.h"
 #include "tests/record_samples.h"
 
 namespace heed::test {
@@ -26,41 +26,6 @@ Record SmallRecord() {
   record.entries[0].shape_class = ClassOf(SmallProblem(), 1);
   record.entries[0].problem = "b1_hq2_hkv1_q40_k120_d16_causalbr_f32";
   return record;
-}
-
-std::string Seal(Json json) {
-  if (json.is_object() && json.contains("integrity")) {
-    json["integrity"] = {{"algo", "fnv1a64"}, {"value", IntegrityOf(json)}};
-  }
-  return json.dump();
-}
-
-// Any member of the tree, and a value that does not belong there.
-void ChangeSomething(Json* json, std::mt19937_64* random) {
-  Json* at = json;
-  while (at->is_structured() && !at->empty() && (*random)() % 8 != 0) {
-    auto item = at->begin();
-    std::advance(item, static_cast<std::ptrdiff_t>((*random)() % at->size()));
-    at = &*item;
-  }
-  const std::vector<Json> values = {nullptr,
-                                    true,
-                                    -1,
-                                    0,
-                                    1e9,
-                                    48.5,
-                                    INT64_MIN,
-                                    UINT64_MAX,
-                                    "",
-                                    std::string(5000, 'x'),
-                                    "\x1b[2J",
-                                    Json::array(),
-                                    Json::object(),
-                                    768,
-                                    4096,
-                                    48,
-                                    2};
-  *at = values[(*random)() % values.size()];
 }
 
 std::string Damaged(const std::string& good, std::mt19937_64* random) {

@@ -11,11 +11,10 @@
 #include <cstring>
 #include <random>
 #include <string>
-#include <vector>
 
 #include "runtime/config.h"
-#include "runtime/record_text.h"
 #include "runtime/tile_model.h"
+#include "tests/record_damage.h"
 #include "tests/record_samples.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
@@ -26,13 +25,6 @@ namespace {
 [[noreturn]] void Fail(const std::string& what) {
   std::fprintf(stderr, "%s\n", what.c_str());
   std::abort();
-}
-
-std::string Seal(Json json) {
-  if (json.is_object()) {
-    json["integrity"] = {{"algo", "fnv1a64"}, {"value", IntegrityOf(json)}};
-  }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 void DemandRange(const Config& config) {
@@ -66,37 +58,6 @@ void TryText(const std::string& text) {
   }
 }
 
-// Any member of the tree, and a value that does not belong there.
-void ChangeSomething(Json* json, std::mt19937* random) {
-  Json* at = json;
-  while (at->is_structured() && !at->empty() && (*random)() % 8 != 0) {
-    auto item = at->begin();
-    std::advance(item, static_cast<std::ptrdiff_t>((*random)() % at->size()));
-    at = &*item;
-  }
-  const std::vector<Json> values = {nullptr,
-                                    true,
-                                    -1,
-                                    0,
-                                    1e9,
-                                    48.5,
-                                    "",
-                                    INT64_MIN,
-                                    UINT64_MAX,
-                                    "\x1b[2J",
-                                    Json::array(),
-                                    Json::array({1}),
-                                    "bf16",
-                                    "AVX2",
-                                    std::string(300, 'x'),
-                                    4096,
-                                    48,
-                                    "schema-1",
-                                    1};
-  const Json value = values[(*random)() % values.size()];
-  *at = value;
-}
-
 }  // namespace
 }  // namespace heed
 
@@ -111,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const heed::Json json =
       heed::Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_object()) heed::TryText(heed::Seal(json));
+  if (json.is_object()) heed::TryText(heed::test::Seal(json));
   return 0;
 }
 
@@ -120,14 +81,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
                                           size_t max_size, unsigned seed) {
   static const std::string whole = heed::ToJson(heed::test::SampleRecord());
-  std::mt19937 random(seed);
+  std::mt19937_64 random(seed);
   std::string input(data, data + size);
   if (size < 2 || random() % 128 == 0) input = whole;
   if (random() % 2 == 0) {
     heed::Json json =
         heed::Json::parse(input, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object()) json = heed::Json::parse(whole);
-    heed::ChangeSomething(&json, &random);
+    heed::test::ChangeSomething(&json, &random);
     input = json.dump(-1, ' ', false, heed::Json::error_handler_t::replace);
   }
   input.resize(std::min(input.size(), max_size));

@@ -99,13 +99,7 @@ class SimulatedRun {
     const double confirm_end = clock_ + kConfirmPart * seconds;
     const SearchResult found =
         Search(&machine, c.seconds.size(), search, context, &random_);
-    ConfirmOptions confirm;
-    confirm.looks = effort_.looks;
-    const int factor =
-        noise_.RoundsFactor(confirm.looks.back(), AlphaOfOne(effort_));
-    for (int& look : confirm.looks) look *= factor;
-    confirm.noise = noise_;
-    confirm.alpha = kConfirmAlpha;
+    ConfirmOptions confirm = PlannedConfirm(effort_, noise_);
     confirm.deadline = confirm_end;
     c.confirmation = Confirm(&machine, found.finalists, confirm, context);
     c.winner = c.confirmation.winner;

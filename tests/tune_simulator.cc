@@ -132,14 +132,8 @@ SimulatedResult TuneSimulated(const SimulatedClass& what, const Noise& noise) {
   search.deadline = kForEver;
   const SearchResult found =
       Search(&machine, what.seconds.size(), search, context, &random);
-  ConfirmOptions confirm;
-  confirm.looks = effort.looks;
-  const int factor =
-      noise.RoundsFactor(confirm.looks.back(), AlphaOfOne(effort));
-  for (int& look : confirm.looks) look *= factor;
-  confirm.noise = noise;
+  ConfirmOptions confirm = PlannedConfirm(effort, noise);
   confirm.deadline = kForEver;
-  confirm.alpha = kConfirmAlpha;
   result.confirmation = Confirm(&machine, found.finalists, confirm, context);
   const size_t best = result.confirmation.winner;
   if (what.more_rounds > 0 &&
@@ -156,7 +150,7 @@ SimulatedResult TuneSimulated(const SimulatedClass& what, const Noise& noise) {
         what.guard_seconds.empty() ? what.seconds : what.guard_seconds;
     SimulatedMachine other({seconds[0], seconds[winner]}, what.kind, random());
     GuardOptions options;
-    options.rounds = effort.looks.front() * factor;
+    options.rounds = effort.looks.front() * RoundsFactor(effort, noise);
     options.deadline = kForEver;
     result.adopted = CheckGuard(&other, options, context).holds;
     result.samples += other.samples();

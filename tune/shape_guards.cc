@@ -16,8 +16,7 @@ namespace heed {
 
 int ShapeTuner::GuardRounds() const {
   return options_.effort.looks.front() *
-         machine_->noise.RoundsFactor(options_.effort.looks.back(),
-                                      AlphaOfOne(options_.effort));
+         RoundsFactor(options_.effort, machine_->noise);
 }
 
 void ShapeTuner::CheckGuards(double end) {

@@ -33,6 +33,20 @@ double AlphaOfOne(const Effort& effort) {
                              std::max<size_t>(effort.looks.size(), 1));
 }
 
+int RoundsFactor(const Effort& effort, const Noise& noise) {
+  return noise.RoundsFactor(effort.looks.back(), AlphaOfOne(effort));
+}
+
+ConfirmOptions PlannedConfirm(const Effort& effort, const Noise& noise) {
+  ConfirmOptions options;
+  options.looks = effort.looks;
+  const int factor = RoundsFactor(effort, noise);
+  for (int& look : options.looks) look *= factor;
+  options.alpha = kConfirmAlpha;
+  options.noise = noise;
+  return options;
+}
+
 ShapeTuner::ShapeTuner(const TuneOptions& options, TuneMachine* machine,
                        const TuneEvents& events, const NamedProblem& shape,
                        size_t index, Journal* journal, std::mt19937_64* random,
@@ -222,11 +236,8 @@ bool ShapeTuner::ConfirmOnWhole(std::vector<size_t> finalists,
   AttentionWork work(problem_, tensors_.get(), Work(), canary_);
   if (!work.Add(candidates_[0], &why)) return Skip(why);
   const Pace pace = FindPace(&work, kMinSampleSeconds);
-  ConfirmOptions options;
-  options.looks = options_.effort.looks;
-  options.alpha = kConfirmAlpha;
+  ConfirmOptions options = PlannedConfirm(options_.effort, machine_->noise);
   options.min_gain = options_.min_gain;
-  options.noise = machine_->noise;
   options.deadline = confirm_end;
   options.iterations = pace.iterations;
   // Both finalists only if that leaves twice the rounds that an interval needs
@@ -252,10 +263,6 @@ bool ShapeTuner::ConfirmOnWhole(std::vector<size_t> finalists,
   if (runners.empty()) {
     // Only the default's own time is wanted.
     options.looks = {options_.effort.search_rounds};
-  } else {
-    const int factor = machine_->noise.RoundsFactor(
-        options.looks.back(), AlphaOfOne(options_.effort));
-    for (int& look : options.looks) look *= factor;
   }
   Phase(fmt::format("confirming {}", runners.size()));
   Confirmation& result = tuned_.confirmation;

@@ -39,6 +39,12 @@ size_t EnoughRows(const Candidate& candidate, int threads);
 // Share of alpha of one finalist at one look.
 double AlphaOfOne(const Effort& effort);
 
+// How many times the rounds that an effort plans the noise demands.
+int RoundsFactor(const Effort& effort, const Noise& noise);
+
+// The planned confirmation of a class: the effort's looks, times that factor.
+ConfirmOptions PlannedConfirm(const Effort& effort, const Noise& noise);
+
 // What fails for want of time or memory is a skipped shape. A candidate with
 // wrong results is rejected and told of.
 class ShapeTuner {

@@ -296,10 +296,6 @@ class Session {
   bool all_done_ = false;  // more time would have changed nothing
 };
 
-}  // namespace
-
-namespace {
-
 // The shapes of `heed tune run --stale`, with a line for each; with none the
 // run is done. kDone, or the exit code after saying why.
 int TakeStaleShapes(const TuneCommand& command, const Machine& machine,
