@@ -177,7 +177,7 @@ HWY_NOINLINE void PackPairs(const Task& t) {
   const size_t dim = PairsDim(b.dim_qk);
   HWY_ALIGN float read[kDecodeDims];
   for (size_t row = 0; row < t.rows; ++row) {
-    const T* q = static_cast<const T*>(b.q) + t.tokens[row] * b.q_stride_token +
+    const T* q = static_cast<const T*>(b.q) + t.Token(row) * b.q_stride_token +
                  static_cast<int64_t>(HeadOf(t, row)) * b.q_stride_head;
     const size_t in_panel = row % t.at.panel;
     float* HWY_RESTRICT to =
@@ -257,8 +257,8 @@ HWY_INLINE void DecodeStep(Decode<T>& w, size_t step, size_t end) {
       continue;
     }
     DecodeScores(t, w.k[now], touches, row, step, row_end);
-    WeighPanel<1>(DecodeRowTag(), t, range, row, step, row_end, t.biased, view,
-                  []() HWY_ATTR {});
+    WeighPanel<1>(DecodeRowTag(), t, range, row, step, row_end, row_end,
+                  t.biased, view, []() HWY_ATTR {});
     scored = true;
     t.hidden |= view == MaskView::kMixed;
   }
@@ -306,8 +306,8 @@ template <class T>
 HWY_INLINE void AttendRows(Decode<T>& w) {
   Task& t = w.t;
   float* o_total = t.scratch + t.at.o_total;
-  const size_t begin = t.ranges[0].begin;
-  const size_t end = t.ranges[t.rows - 1].end;
+  const size_t begin = t.Sees(0).begin;
+  const size_t end = t.Sees(t.rows - 1).end;
   t.m = t.Row(kTotalM);
   t.l = t.Row(kTotalL);
   t.o = o_total;
@@ -362,8 +362,8 @@ void DecodePart(const Block& b, size_t chunk_begin, size_t chunk_end,
   Decode<T> w = MakeDecode<T>(b);
   Task& t = w.t;
   const StateLayout layout = MakeStateLayout(b.rows, b.dim_v);
-  const size_t begin = HWY_MAX(t.ranges[0].begin, chunk_begin * kChunk);
-  const size_t end = HWY_MIN(t.ranges[t.rows - 1].end, chunk_end * kChunk);
+  const size_t begin = HWY_MAX(t.Sees(0).begin, chunk_begin * kChunk);
+  const size_t end = HWY_MIN(t.Sees(t.rows - 1).end, chunk_end * kChunk);
   StartDecode(w, begin, end);
   ForChunks(begin, end, [&](size_t from, size_t to) HWY_ATTR {
     float* state = states + from / kChunk * layout.floats;
@@ -391,8 +391,8 @@ void MergeParts(const Block& b, size_t chunk_end, const float* states) {
   // A state without keys changes nothing that is merged into it.
   StartChunk(t);
   ClearBlend(t);
-  const size_t begin = t.ranges[0].begin;
-  const size_t end = HWY_MIN(t.ranges[t.rows - 1].end, chunk_end * kChunk);
+  const size_t begin = t.Sees(0).begin;
+  const size_t end = HWY_MIN(t.Sees(t.rows - 1).end, chunk_end * kChunk);
   if (begin < end) {
     ForChunks(begin, end, [&](size_t from, size_t) HWY_ATTR {
       const float* state = states + from / kChunk * layout.floats;

@@ -45,8 +45,9 @@ struct Tile {
       0;  // keys whose scores are held at once; a multiple of kStep
   Pack pack_k = Pack::kNone;
   Pack pack_v = Pack::kNone;
-  bool prefetch =
-      false;  // touch the next keys early: for k and v beyond the L2
+  // Touch early what comes next: keys, queries and rows of out. For what is
+  // not in the L2.
+  bool prefetch = false;
 
   friend bool operator==(const Tile& a, const Tile& b) {
     return a.row_block == b.row_block && a.key_tile == b.key_tile &&

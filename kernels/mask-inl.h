@@ -282,8 +282,9 @@ HWY_INLINE void MarkSeen(const Task& t, size_t row, size_t step, size_t end,
   if (std::memchr(t.seen + row, 0, last - row) == nullptr) return;
   for (size_t r = row; r < last; ++r) {
     if (t.seen[r] != 0) continue;
-    const size_t from = HWY_MAX(step, t.ranges[r].begin);
-    const size_t to = HWY_MIN(end, t.ranges[r].end);
+    const Range seen = t.Sees(r);
+    const size_t from = HWY_MAX(step, seen.begin);
+    const size_t to = HWY_MIN(end, seen.end);
     if (from >= to) continue;
     t.seen[r] =
         view == MaskView::kPlain || FindKey(t, r, from, to, true) < to ? 1 : 0;

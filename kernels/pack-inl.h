@@ -8,10 +8,13 @@
 #define HEED_KERNELS_PACK_INL_H_
 #endif
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/blend-inl.h"
 #include "kernels/convert-inl.h"
 #include "kernels/scores-inl.h"
+#include "kernels/task-inl.h"
+#include "kernels/touch-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed {
@@ -38,9 +41,9 @@ HWY_INLINE void Transpose4(D d, V r0, V r1, V r2, V r3, V& c0, V& c1, V& c2,
 }
 #endif
 
-// Rows of q that are transposed together, within vectors of 128 bits. (Eight
-// rows in 256 bits halve the stores and won nothing: at T 128 packing waits for
-// q. Touching q eight rows ahead lost 0.6 points.)
+// Rows of q that are transposed together, within vectors of 128 bits. (Eight in
+// 256 bits halve the instructions and win nothing: at T 128 packing waits for
+// q.)
 constexpr size_t kPackRows = HWY_TARGET == HWY_SCALAR ? 1 : 4;
 
 // kPackRows rows of q, element i of row r to out[i * panel + r], times scale.
@@ -69,12 +72,6 @@ HWY_INLINE void PackRows(const float* const* rows, size_t dim, float scale,
   }
 }
 
-// One row of q, element i to out[i * panel], times scale.
-HWY_INLINE void PackOneRow(const float* row, size_t dim, float scale,
-                           size_t panel, float* HWY_RESTRICT out) {
-  for (size_t i = 0; i < dim; ++i) out[i * panel] = row[i] * scale;
-}
-
 // A row of q as f32: where it lies, or widened to `stage` [dim].
 HWY_INLINE const float* AsFloats(const float* row, size_t /*dim*/,
                                  float* /*stage*/) {
@@ -86,47 +83,50 @@ HWY_INLINE const float* AsFloats(const T* row, size_t dim, float* stage) {
   return stage;
 }
 
-// Rows [0, rows) of a block to panels [rows_padded / panel, dim, panel];
-// padding rows are 0.
+// Touches rows [first, first + rows) of an array of the block, `bytes` each.
+template <class T>
+HWY_INLINE void TouchRows(const Block& b, const T* array, int64_t stride_token,
+                          int64_t stride_head, size_t first, size_t rows,
+                          size_t dim) {
+  RowWalk walk(b, first);
+  for (size_t r = 0; r < rows; ++r, walk.Next()) {
+    const T* row = array + walk.Offset(stride_token, stride_head);
+    for (size_t i = 0; i < dim; i += kLineBytes / sizeof(T)) {
+      hwy::Prefetch(row + i);
+    }
+  }
+}
+
+// The panel of q at row `first` of a block to out [dim, panel]; padding rows
+// repeat the last. Touches the next panel, which is packed when this one has
+// been scored.
 //   stage [kPackRows, dim]: room to widen 16-bit rows
 template <class T>
-HWY_NOINLINE void PackQ(const Block& b, size_t rows_padded,
-                        float* HWY_RESTRICT stage, float* HWY_RESTRICT out) {
+HWY_NOINLINE void PackQ(const Block& b, size_t first, float* HWY_RESTRICT stage,
+                        float* HWY_RESTRICT out) {
   const hn::ScalableTag<float> df;
   const size_t panel = kPanelVecs * hn::Lanes(df);
   const size_t dim = b.dim_qk;
-  // Row r is token r / group, head r % group; walked without dividing.
-  const T* token =
-      static_cast<const T*>(b.q) +
-      static_cast<int64_t>(b.row_begin / b.group) * b.q_stride_token;
-  size_t head = b.row_begin % b.group;
-  const float* rows[kPackRows] = {};
-  size_t waiting = 0;
-  for (size_t r = 0; r < b.rows; ++r) {
-    rows[waiting] =
-        AsFloats(token + static_cast<int64_t>(head) * b.q_stride_head, dim,
-                 stage + waiting * dim);
-    ++waiting;
-    if (++head == b.group) {
-      head = 0;
-      token += b.q_stride_token;
-    }
-    // A panel is a multiple of kPackRows, so these rows lie in one.
-    const size_t first = r + 1 - waiting;
-    float* HWY_RESTRICT to = out + first / panel * panel * dim + first % panel;
-    if (waiting == kPackRows) {
-      PackRows(rows, dim, b.q_scale, panel, to);
-      waiting = 0;
-    } else if (r + 1 == b.rows) {
-      for (size_t w = 0; w < waiting; ++w) {
-        PackOneRow(rows[w], dim, b.q_scale, panel, to + w);
+  const T* q = static_cast<const T*>(b.q);
+  const size_t rows = HWY_MIN(panel, b.rows - first);
+  RowWalk walk(b, first);
+  const float* group[kPackRows] = {};
+  const float* last = nullptr;
+  for (size_t r = 0; r < panel; r += kPackRows) {
+    for (size_t i = 0; i < kPackRows; ++i) {
+      if (r + i < rows) {
+        last = AsFloats(q + walk.Offset(b.q_stride_token, b.q_stride_head), dim,
+                        stage + i * dim);
+        walk.Next();
       }
+      group[i] = last;
     }
+    PackRows(group, dim, b.q_scale, panel, out + r);
   }
-  for (size_t r = b.rows; r < rows_padded; ++r) {
-    float* HWY_RESTRICT to = out + r / panel * panel * dim + r % panel;
-    for (size_t i = 0; i < dim; ++i) to[i * panel] = 0.0f;
-  }
+  const size_t next = first + rows;
+  if (b.tile.prefetch)
+    TouchRows(b, q, b.q_stride_token, b.q_stride_head, next,
+              HWY_MIN(panel, b.rows - next), dim);
 }
 
 // Keys [0, keys) of k, rows `stride` apart, side by side: out [keys, dim].

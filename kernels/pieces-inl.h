@@ -26,7 +26,6 @@ inline double RunPiece(Piece piece, const Block& b, size_t times) {
   const size_t keys = b.tile.key_tile;
   const float* k = static_cast<const float*>(b.k);
   const float* v = static_cast<const float*>(b.v);
-  PackQ<float>(b, t.rows_padded, t.scratch + t.at.stage, t.scratch + t.at.q);
   StartChunk(t);
   RunTile<float>(t, 0, keys);
   const double pairs = static_cast<double>(b.rows) * static_cast<double>(keys);
@@ -35,7 +34,8 @@ inline double RunPiece(Piece piece, const Block& b, size_t times) {
       for (size_t n = 0; n < times; ++n) {
         for (size_t step = 0; step < keys; step += kStep) {
           for (size_t row = 0; row < t.rows; row += t.at.panel) {
-            ScorePanel(t, {k, b.k_stride}, row, step, step + kStep, false);
+            ScorePanel(t, {k, b.k_stride}, row, step, step + kStep,
+                       step + kStep, false);
           }
         }
       }
@@ -49,8 +49,8 @@ inline double RunPiece(Piece piece, const Block& b, size_t times) {
         for (size_t step = 0; step < keys; step += kStep) {
           for (size_t row = 0; row < t.rows; row += t.at.panel) {
             WeighPanel<kPanelVecs>(RowTag(), t, RangeOf(t, row), row, step,
-                                   step + kStep, false, MaskView::kPlain,
-                                   []() HWY_ATTR {});
+                                   step + kStep, step + kStep, false,
+                                   MaskView::kPlain, []() HWY_ATTR {});
           }
         }
       }
@@ -62,9 +62,10 @@ inline double RunPiece(Piece piece, const Block& b, size_t times) {
       }
       return pairs * static_cast<double>(b.dim_v);
     case Piece::kPackQ:
-      for (size_t n = 0; n < times; ++n)
-        PackQ<float>(b, t.rows_padded, t.scratch + t.at.stage,
-                     t.scratch + t.at.q);
+      for (size_t n = 0; n < times; ++n) {
+        t.rows_packed = 0;
+        TakePanel<float>(t, t.rows - 1);
+      }
       return static_cast<double>(b.rows) * static_cast<double>(b.dim_qk);
     case Piece::kPackV:
       for (size_t n = 0; n < times; ++n) {

@@ -12,8 +12,8 @@
 
 #include <cmath>
 
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "kernels/touch-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed {
@@ -35,27 +35,6 @@ HWY_INLINE void AddElement(D d, const float* k, V q0, V q1, V& s0, V& s1) {
   s1 = hn::MulAdd(q1, e, s1);
 }
 
-// Memory to touch ahead of use: for each key, `lines` cache lines from
-// base + key * key_stride on. None if lines is 0.
-struct Ahead {
-  const float* base;
-  int64_t key_stride;
-  size_t lines;
-};
-
-constexpr size_t kLineFloats = 16;  // 64 bytes
-
-HWY_INLINE void TouchKeys(const Ahead& ahead, size_t key, size_t keys) {
-  if (ahead.lines == 0) return;
-  const float* row = ahead.base + static_cast<int64_t>(key) * ahead.key_stride;
-  for (size_t j = 0; j < keys; ++j) {
-    for (size_t line = 0; line < ahead.lines; ++line) {
-      hwy::Prefetch(row + line * kLineFloats);
-    }
-    row += ahead.key_stride;
-  }
-}
-
 // ALiBi for the rows of a panel: score + slope * (distance + key), keys counted
 // from the step's first.
 struct Slopes {
@@ -72,9 +51,8 @@ struct ScoreInput {
   int64_t k_stride;  // elements between keys
   size_t keys;       // 1 to kStep
   size_t dim;        // head width
-  Ahead next_k;      // k of the next step
-  Ahead v;           // v of this step
   Slopes alibi;      // ScoreStep<true>: that leave finite scores finite
+  PacedTouches* touches = nullptr;
 };
 
 // Scores of a step's keys against one panel, and the panel's maximum over them.
@@ -98,14 +76,9 @@ HWY_NOINLINE void ScoreStep(const ScoreInput& in, float* HWY_RESTRICT s,
   const int64_t k_stride = in.k_stride;
   const size_t dim = in.dim;
   V top0 = hn::Set(d, -HUGE_VALF), top1 = top0;
-  // One test for both: 35.2 to 34.5 cycles per 8 scores at D 64.
-  const bool touches = in.next_k.lines != 0 || in.v.lines != 0;
   for (size_t key = 0; key < in.keys; key += kKeyGroup) {
     const size_t left = in.keys - key;
-    if (HWY_UNLIKELY(touches)) {
-      TouchKeys(in.next_k, key, HWY_MIN(left, kKeyGroup));
-      TouchKeys(in.v, key, HWY_MIN(left, kKeyGroup));
-    }
+    if (HWY_UNLIKELY(in.touches != nullptr)) Touch(*in.touches);
     const float* HWY_RESTRICT k0 = k;
     const float* HWY_RESTRICT k1 = k0 + (left > 1 ? k_stride : 0);
     const float* HWY_RESTRICT k2 = k1 + (left > 2 ? k_stride : 0);
@@ -176,6 +149,68 @@ HWY_NOINLINE void ScoreStep(const ScoreInput& in, float* HWY_RESTRICT s,
   }
   hn::Store(top0, d, top);
   hn::Store(top1, d, top + lanes);
+}
+
+// One key's accumulator of one vector of rows takes in two elements.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void AddTwo(D d, const float* k, V q, V r, V& s, V& t) {
+  s = hn::MulAdd(q, hn::Set(d, k[0]), s);
+  t = hn::MulAdd(r, hn::Set(d, k[1]), t);
+}
+
+constexpr size_t kVectorKeys = 4;  // 4 * 2 chains + 2 q + 1 k = 11 registers
+
+// The same scores for one of the panel's vectors, at in.q, s and top: for the
+// rows of a block that fill no second one, and beside the diagonal. Without
+// ALiBi and touches.
+inline HWY_NOINLINE void ScoreVector(const ScoreInput& in,
+                                     float* HWY_RESTRICT s, size_t s_stride,
+                                     float* HWY_RESTRICT top) {
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  const size_t row = kPanelVecs * hn::Lanes(d);
+  const size_t dim = in.dim;
+  V highest = hn::Set(d, -HUGE_VALF);
+  for (size_t key = 0; key < in.keys; key += kVectorKeys) {
+    const size_t left = in.keys - key;
+    const float* HWY_RESTRICT k0 =
+        in.k + static_cast<int64_t>(key) * in.k_stride;
+    const float* HWY_RESTRICT k1 = k0 + (left > 1 ? in.k_stride : 0);
+    const float* HWY_RESTRICT k2 = k1 + (left > 2 ? in.k_stride : 0);
+    const float* HWY_RESTRICT k3 = k2 + (left > 3 ? in.k_stride : 0);
+    V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+    V t0 = s0, t1 = s0, t2 = s0, t3 = s0;
+    const float* HWY_RESTRICT q = in.q;
+    size_t i = 0;
+#pragma GCC unroll 2
+    for (; i + 2 <= dim; i += 2) {
+      const V even = hn::Load(d, q);
+      const V odd = hn::Load(d, q + row);
+      AddTwo(d, k0 + i, even, odd, s0, t0);
+      AddTwo(d, k1 + i, even, odd, s1, t1);
+      AddTwo(d, k2 + i, even, odd, s2, t2);
+      AddTwo(d, k3 + i, even, odd, s3, t3);
+      q += 2 * row;
+    }
+    if (i < dim) {
+      const V even = hn::Load(d, q);
+      s0 = hn::MulAdd(even, hn::Set(d, k0[i]), s0);
+      s1 = hn::MulAdd(even, hn::Set(d, k1[i]), s1);
+      s2 = hn::MulAdd(even, hn::Set(d, k2[i]), s2);
+      s3 = hn::MulAdd(even, hn::Set(d, k3[i]), s3);
+    }
+    s0 = hn::Add(s0, t0);
+    s1 = hn::Add(s1, t1);
+    s2 = hn::Add(s2, t2);
+    s3 = hn::Add(s3, t3);
+    hn::Store(s0, d, s);
+    hn::Store(s1, d, s + s_stride);
+    hn::Store(s2, d, s + 2 * s_stride);
+    hn::Store(s3, d, s + 3 * s_stride);
+    highest = hn::Max(highest, hn::Max(hn::Max(s0, s1), hn::Max(s2, s3)));
+    s += kVectorKeys * s_stride;
+  }
+  hn::Store(highest, d, top);
 }
 
 }  // namespace HWY_NAMESPACE

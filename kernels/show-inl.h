@@ -34,7 +34,7 @@ HWY_INLINE void ShowStep(Task& t, const StepRows<T>& k, ScoreStage stage,
         biased ? ViewOf(t.seen == nullptr, false) : MaskView::kPlain;
     BiasStep<1>(d, t, row, step, end - step, view);
   }
-  if (biased) HideStep<1>(d, t, RangeOf(t, row), row, step, end);
+  if (biased) HideStep<1>(d, t, row, step, end, end);
   for (size_t key = step; key < end; ++key) {
     float* s = t.Scores(key) + row;
     if (stage == ScoreStage::kWeights) {
@@ -78,7 +78,7 @@ void ShowScores(const Block& b, ScoreStage stage, float* scores,
     for (size_t row = 0; row < t.rows; row += t.at.panel) {
       ShowStep(t, w.k[0], stage, row, step, end,
                [&](size_t r, size_t key, float value) HWY_ATTR {
-                 scores[t.tokens[r] * stride_token +
+                 scores[t.Token(r) * stride_token +
                         static_cast<int64_t>(HeadOf(t, r)) * stride_head +
                         static_cast<int64_t>(key)] = value;
                });

@@ -24,7 +24,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 struct SeenKeys {
   const float* begin;  // [kVecs vectors], as floats
   const float* end;
-  size_t all_begin, all_end;  // keys that every row sees
+  // Of the rows of each vector:
+  size_t all_begin[kPanelVecs],
+      all_end[kPanelVecs];  // keys that every row sees
+  size_t keys[kPanelVecs];  // that have scores
 };
 
 // Sets the scores that a row does not see to -inf and takes the panel's maximum
@@ -32,8 +35,7 @@ struct SeenKeys {
 //   s [keys, >= kVecs vectors], stride s_stride    top [kVecs vectors]
 template <int kVecs, class D>
 HWY_NOINLINE void HideKeys(D d, float* HWY_RESTRICT s, size_t s_stride,
-                           size_t keys, const SeenKeys& seen,
-                           float* HWY_RESTRICT top) {
+                           const SeenKeys& seen, float* HWY_RESTRICT top) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
   const V hidden = hn::Set(d, -HUGE_VALF);
@@ -45,7 +47,7 @@ HWY_NOINLINE void HideKeys(D d, float* HWY_RESTRICT s, size_t s_stride,
     float* HWY_RESTRICT row = s + half * lanes;
     size_t key = 0;
     // Before the keys that every row sees, and behind them.
-    for (const size_t edge_end : {seen.all_begin, keys}) {
+    for (const size_t edge_end : {seen.all_begin[half], seen.keys[half]}) {
       V index = hn::Set(d, static_cast<float>(key));
       for (; key < edge_end; ++key) {
         const auto sees = hn::And(hn::Ge(index, first), hn::Lt(index, last));
@@ -55,7 +57,7 @@ HWY_NOINLINE void HideKeys(D d, float* HWY_RESTRICT s, size_t s_stride,
         index = hn::Add(index, one);
         row += s_stride;
       }
-      for (; key < seen.all_end; ++key) {
+      for (; key < seen.all_end[half]; ++key) {
         highest = hn::Max(hn::Load(d, row), highest);
         row += s_stride;
       }

@@ -28,9 +28,10 @@ HWY_INLINE size_t ClampTo(size_t key, size_t low, size_t high) {
 // A state that has seen no key. o is left as it is: its first blend starts from
 // zero.
 HWY_INLINE void StartChunk(Task& t) {
-  for (size_t r = 0; r < t.rows_padded; ++r) {
-    t.m[r] = kNoMaximum;
-    t.l[r] = 0.0f;
+  const hn::ScalableTag<float> d;
+  for (size_t r = 0; r < t.rows_padded; r += hn::Lanes(d)) {
+    hn::Store(hn::Set(d, kNoMaximum), d, t.m + r);
+    hn::Store(hn::Zero(d), d, t.l + r);
   }
   t.o_fresh = true;
 }
@@ -58,27 +59,36 @@ struct PanelRange {
 };
 
 HWY_INLINE PanelRange RangeOf(const Task& t, size_t row) {
-  const Range& first = t.ranges[row];
-  const Range& last = t.ranges[row + t.at.panel - 1];
+  const Range first = t.Sees(row);
+  const Range last = t.Sees(row + t.at.panel - 1);
   return {first.begin, last.begin, first.end, last.end};
 }
 
 // Hides from the panel's rows at `row` the keys of [begin, end), within one
-// step, that their ranges leave out.
+// step, that their ranges leave out; of two vectors the first has no scores
+// from first_end on.
 template <int kVecs, class D>
-HWY_INLINE void HideStep(D d, const Task& t, const PanelRange& range,
-                         size_t row, size_t begin, size_t end) {
+HWY_INLINE void HideStep(D d, const Task& t, size_t row, size_t begin,
+                         size_t first_end, size_t end) {
+  SeenKeys seen;
   float* first = t.Row(kFirst) + row;
   float* last = t.Row(kLast) + row;
-  for (size_t r = 0; r < t.at.panel; ++r) {
-    const Range& seen = t.ranges[row + r];
-    first[r] = static_cast<float>(ClampTo(seen.begin, begin, end) - begin);
-    last[r] = static_cast<float>(ClampTo(seen.end, begin, end) - begin);
+  for (size_t r = 0; r < kVecs * hn::Lanes(d); ++r) {
+    const Range range = t.Sees(row + r);
+    first[r] = static_cast<float>(ClampTo(range.begin, begin, end) - begin);
+    last[r] = static_cast<float>(ClampTo(range.end, begin, end) - begin);
   }
-  const SeenKeys seen = {first, last,
-                         ClampTo(range.highest_begin, begin, end) - begin,
-                         ClampTo(range.lowest_end, begin, end) - begin};
-  HideKeys<kVecs>(d, t.Scores(begin) + row, t.at.s_stride, end - begin, seen,
+  seen.begin = first;
+  seen.end = last;
+  for (size_t half = 0; half < kVecs; ++half) {
+    const size_t top = row + half * hn::Lanes(d);
+    const size_t low = top + hn::Lanes(d) - 1;
+    const size_t scored = half == 0 ? first_end : end;
+    seen.all_begin[half] = ClampTo(t.Sees(low).begin, begin, scored) - begin;
+    seen.all_end[half] = ClampTo(t.Sees(top).end, begin, scored) - begin;
+    seen.keys[half] = scored - begin;
+  }
+  HideKeys<kVecs>(d, t.Scores(begin) + row, t.at.s_stride, seen,
                   t.Row(kTop) + row);
 }
 
@@ -88,7 +98,7 @@ HWY_INLINE Slopes SlopesOf(const Task& t, size_t row, size_t begin) {
   float* distance = t.Row(kDistance) + row;
   for (size_t r = 0; r < t.at.panel; ++r) {
     distance[r] = static_cast<float>(static_cast<int64_t>(step) -
-                                     t.tokens[row + r] - t.b.bias.position);
+                                     t.Token(row + r) - t.b.bias.position);
   }
   return {t.Row(kSlope) + row, distance, static_cast<float>(begin - step)};
 }
@@ -132,25 +142,34 @@ HWY_INLINE MaskView MaskOf(Task& t, size_t row, size_t step, size_t end) {
 // The panel's scores of [step, end) and their maxima become weights: bias,
 // unless the scores have theirs, and hide, raise maxima, rescale, weigh.
 // `blend_pending` blends what was weighed with the old maximum, which goes into
-// o before o is rescaled.
+// o before o is rescaled. Of two vectors the first has no scores from first_end
+// on: its rows do not see those keys.
 template <int kVecs, class D, class F>
 HWY_INLINE void WeighPanel(D d, Task& t, const PanelRange& range, size_t row,
-                           size_t step, size_t end, bool biased, MaskView view,
-                           const F& blend_pending) {
+                           size_t step, size_t first_end, size_t end,
+                           bool biased, MaskView view, const F& blend_pending) {
   if (biased) BiasStep<kVecs>(d, t, row, step, end - step, view);
   if (range.lowest_end < end || range.highest_begin > step) {
-    HideStep<kVecs>(d, t, range, row, step, end);
+    HideStep<kVecs>(d, t, row, step, first_end, end);
   }
   if (RaiseMaximum<kVecs>(d, t.Row(kTop) + row, t.m + row, t.l + row,
                           t.Row(kFactor) + row)) {
     blend_pending();
     if (!t.o_fresh) {
-      ScaleRows(t.o + row * t.at.o_stride, HWY_MIN(t.at.panel, t.rows - row),
-                t.at.o_stride, t.Row(kFactor) + row);
+      ScaleRows(t.o + row * t.at.o_stride,
+                HWY_MIN(kVecs * hn::Lanes(d), t.rows - row), t.at.o_stride,
+                t.Row(kFactor) + row);
     }
   }
-  WeighStep<kVecs>(d, t.Scores(step) + row, t.at.s_stride, end - step,
+  WeighStep<kVecs>(d, t.Scores(step) + row, t.at.s_stride, first_end - step,
                    t.m + row, t.l + row);
+  if constexpr (kVecs == 2) {
+    if (first_end < end) {
+      const size_t second = row + hn::Lanes(d);
+      WeighStep<1>(d, t.Scores(first_end) + second, t.at.s_stride,
+                   end - first_end, t.m + second, t.l + second);
+    }
+  }
 }
 
 // Weights of 0 for the panel's keys [step, end), which the mask hides.
@@ -176,17 +195,18 @@ struct GroupKeys {
 template <class F>
 HWY_INLINE void BlendInRange(const Task& t, size_t row, size_t rows,
                              size_t key_end, bool triangles, const F& blend) {
-  const Range* ranges = t.ranges + row;
-  const size_t lowest_begin = ClampTo(ranges[0].begin, t.pending, key_end);
-  const size_t begin = ClampTo(ranges[rows - 1].begin, t.pending, key_end);
-  const size_t end = ClampTo(ranges[0].end, t.pending, key_end);
-  const size_t highest_end = ClampTo(ranges[rows - 1].end, t.pending, key_end);
+  const Range top = t.Sees(row), low = t.Sees(row + rows - 1);
+  const size_t lowest_begin = ClampTo(top.begin, t.pending, key_end);
+  const size_t begin = ClampTo(low.begin, t.pending, key_end);
+  const size_t end = ClampTo(top.end, t.pending, key_end);
+  const size_t highest_end = ClampTo(low.end, t.pending, key_end);
   if (!t.o_fresh && lowest_begin >= highest_end) return;
   if (begin > end) {
     // No key that all see.
     for (size_t r = 0; r < rows; ++r) {
-      const size_t row_end = ClampTo(ranges[r].end, t.pending, key_end);
-      const size_t row_begin = ClampTo(ranges[r].begin, t.pending, row_end);
+      const Range seen = t.Sees(row + r);
+      const size_t row_end = ClampTo(seen.end, t.pending, key_end);
+      const size_t row_begin = ClampTo(seen.begin, t.pending, row_end);
       blend(row + r, 1, {row_begin, row_end, 0, 0}, t.o_fresh);
     }
     return;
@@ -198,7 +218,7 @@ HWY_INLINE void BlendInRange(const Task& t, size_t row, size_t rows,
   bool fresh = t.o_fresh;
   if (keys.lead == 0 && lowest_begin != begin) {
     for (size_t r = 0; r < rows; ++r) {
-      const size_t row_begin = ClampTo(ranges[r].begin, t.pending, begin);
+      const size_t row_begin = ClampTo(t.Sees(row + r).begin, t.pending, begin);
       if (row_begin < begin || fresh) {
         blend(row + r, 1, {row_begin, begin, 0, 0}, fresh);
       }
@@ -208,7 +228,7 @@ HWY_INLINE void BlendInRange(const Task& t, size_t row, size_t rows,
   blend(row, rows, keys, fresh);
   if (keys.trail == 0 && highest_end != end) {
     for (size_t r = 0; r < rows; ++r) {
-      const size_t row_end = ClampTo(ranges[r].end, end, key_end);
+      const size_t row_end = ClampTo(t.Sees(row + r).end, end, key_end);
       if (row_end > end) blend(row + r, 1, {end, row_end, 0, 0}, false);
     }
   }
@@ -220,8 +240,9 @@ template <class F>
 HWY_NOINLINE void BlendVisible(const Task& t, size_t row, size_t rows,
                                size_t key_end, const F& blend) {
   for (size_t r = row; r < row + rows; ++r) {
-    const size_t end = ClampTo(t.ranges[r].end, t.pending, key_end);
-    size_t key = ClampTo(t.ranges[r].begin, t.pending, end);
+    const Range seen = t.Sees(r);
+    const size_t end = ClampTo(seen.end, t.pending, key_end);
+    size_t key = ClampTo(seen.begin, t.pending, end);
     bool fresh = t.o_fresh;
     if (fresh) {
       blend(r, 1, {key, key, 0, 0}, true);
@@ -326,7 +347,8 @@ HWY_INLINE void AddSinks(Task& t, float* m, float* l, float* o) {
 // Whether the row saw no key.
 HWY_INLINE bool IsEmpty(const Task& t, size_t row) {
   if (t.seen != nullptr) return t.seen[row] == 0;
-  return t.ranges[row].begin >= t.ranges[row].end;
+  const Range seen = t.Sees(row);
+  return seen.begin >= seen.end;
 }
 
 // out = o / l and lse = ln 2 * (m + log2 l), of the total; rows that saw no key
@@ -349,11 +371,10 @@ HWY_INLINE void WriteRows(Task& t, float* o) {
     }
     hn::Store(hn::Div(hn::Set(d, 1.0f), sum), d, l + r);
   }
-  int64_t token = static_cast<int64_t>(b.row_begin / b.group);
-  int64_t head = static_cast<int64_t>(b.row_begin % b.group);
-  for (size_t row = 0; row < t.rows; ++row) {
-    T* HWY_RESTRICT to = static_cast<T*>(b.out) + token * b.out_stride_token +
-                         head * b.out_stride_head;
+  RowWalk walk(b, 0);
+  for (size_t row = 0; row < t.rows; ++row, walk.Next()) {
+    T* HWY_RESTRICT to = static_cast<T*>(b.out) +
+                         walk.Offset(b.out_stride_token, b.out_stride_head);
     const float* HWY_RESTRICT from = o + row * t.at.o_stride;
     const bool empty = IsEmpty(t, row);
     const auto r = hn::Set(d, l[row]);
@@ -374,13 +395,9 @@ HWY_INLINE void WriteRows(Task& t, float* o) {
     if (b.lse != nullptr) {
       float value = lse[row];
       if (empty) {
-        value = b.bias.sinks != nullptr ? b.bias.sinks[head] : -HUGE_VALF;
+        value = b.bias.sinks != nullptr ? b.bias.sinks[walk.head] : -HUGE_VALF;
       }
-      b.lse[token * b.lse_stride_token + head * b.lse_stride_head] = value;
-    }
-    if (++head == static_cast<int64_t>(b.group)) {
-      head = 0;
-      ++token;
+      b.lse[walk.Offset(b.lse_stride_token, b.lse_stride_head)] = value;
     }
   }
 }

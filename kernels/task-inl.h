@@ -30,8 +30,8 @@ struct Layout {
   size_t s_stride;     // elements between keys in s
   size_t o_stride;     // elements between rows in o: dim_v up to whole vectors
   size_t row_stride;   // elements between the arrays of one float a row
-  size_t q, stage, s, o, o_total, k, v, rows, ranges, tokens, mask_rows,
-      mask_row_list, seen, mask;
+  size_t q, stage, s, o, o_total, k, v, rows, tokens, mask_rows, mask_row_list,
+      seen, mask;
   size_t floats;
 };
 
@@ -39,8 +39,8 @@ HWY_INLINE size_t RoundUp(size_t x, size_t multiple) {
   return (x + multiple - 1) / multiple * multiple;
 }
 
-// Arrays of one float a row, in this order; then the rows' visible ranges, two
-// size_t a row, and their tokens, an int64_t a row.
+// Arrays of one float a row, in this order; then the rows' tokens, an int64_t a
+// row.
 enum RowArray {
   kTop,
   kM,
@@ -55,7 +55,6 @@ enum RowArray {
   kDistance,
   kRowArrays
 };
-constexpr size_t kRangeFloats = 2 * sizeof(size_t) / sizeof(float);
 constexpr size_t kTokenFloats = sizeof(int64_t) / sizeof(float);
 
 // The next `floats` of the scratch that ends at `end`.
@@ -89,14 +88,14 @@ HWY_INLINE Layout MakeLayout(const Tile& tile, size_t dim_v,
   at.q = Place(at.rows_padded * path.q_floats, end);
   at.stage = Place(path.stage_floats, end);
   // Scores are made in whole groups of keys, from any key on.
-  at.s = Place((tile.key_tile + kKeyGroup - 1) * at.s_stride, end);
+  at.s = Place(
+      (tile.key_tile + HWY_MAX(kKeyGroup, kVectorKeys) - 1) * at.s_stride, end);
   at.o = Place(at.rows_padded * at.o_stride, end);
   at.o_total = Place(at.rows_padded * at.o_stride, end);
   at.k = Place(dim_packed_k * tile.key_tile, end);
   at.v =
       Place(tile.pack_v == Pack::kTile ? tile.key_tile * at.o_stride : 0, end);
   at.rows = Place(kRowArrays * at.row_stride, end);
-  at.ranges = Place(kRangeFloats * at.rows_padded, end);
   at.tokens = Place(kTokenFloats * at.rows_padded, end);
   at.mask_rows = Place(kTokenFloats * at.rows_padded, end);
   at.mask_row_list = Place(kTokenFloats * at.rows_padded, end);
@@ -104,6 +103,10 @@ HWY_INLINE Layout MakeLayout(const Tile& tile, size_t dim_v,
   at.mask = Place(kStep * at.panel, end);
   at.floats = end;
   return at;
+}
+
+HWY_INLINE size_t ClampKey(int64_t key, size_t len_k) {
+  return key < 0 ? 0 : HWY_MIN(static_cast<size_t>(key), len_k);
 }
 
 // Keys [begin, end) that a row sees.
@@ -119,8 +122,7 @@ struct Task {
   size_t rows;         // of the block
   size_t rows_padded;  // rows up to whole panels
   size_t o_vecs;       // vectors of a row of o
-  Range* ranges;       // [rows_padded]; neither end falls from row to row
-  int64_t* tokens;     // [rows_padded]
+  int64_t* tokens;     // [rows_padded], written if the group is not 1
   // With a mask: where its row for each of ours begins, and each such place
   // once.
   int64_t* mask_rows;      // [rows_padded]
@@ -136,8 +138,11 @@ struct Task {
   size_t v_room = 0;      // keys that each column tile of the copy has room for
   size_t tile_begin = 0;  // first key of the tile: s holds scores from here
   size_t pending = 0;     // keys from here on are weighed but not blended yet
-  bool o_fresh = true;    // o holds nothing of this chunk yet
-  bool hidden = false;    // the mask hides pending keys within the rows' ranges
+  size_t end = 0;         // of the keys that any row sees
+  size_t rows_packed = 0;     // rows of q that lie in panels
+  PacedTouches touches = {};  // with tile.prefetch, while scores are made
+  bool o_fresh = true;        // o holds nothing of this chunk yet
+  bool hidden = false;  // the mask hides pending keys within the rows' ranges
 
   HWY_INLINE float* Row(RowArray array) const {
     return scratch + at.rows + array * at.row_stride;
@@ -145,33 +150,50 @@ struct Task {
   HWY_INLINE float* Scores(size_t key) const {
     return scratch + at.s + (key - tile_begin) * at.s_stride;
   }
+  // The token that a row is of; padding rows are of the last row's.
+  HWY_INLINE int64_t Token(size_t row) const {
+    if (b.group != 1) return tokens[row];
+    return static_cast<int64_t>(b.row_begin + HWY_MIN(row, rows - 1));
+  }
+  // What a row sees. Neither end falls from row to row.
+  HWY_INLINE Range Sees(size_t row) const {
+    const int64_t token = Token(row);
+    return {
+        b.first_key == kNoBound ? 0 : ClampKey(token + b.first_key, b.len_k),
+        b.end_key == kNoBound ? b.len_k : ClampKey(token + b.end_key, b.len_k)};
+  }
 };
 
-HWY_INLINE size_t ClampKey(int64_t key, size_t len_k) {
-  return key < 0 ? 0 : HWY_MIN(static_cast<size_t>(key), len_k);
-}
+// The rows of a block in order: row r is token r / group, head r % group within
+// the group, walked without dividing.
+struct RowWalk {
+  size_t group;
+  int64_t token = 0;
+  size_t head = 0;
 
-// Writes what each row sees and which token it is, once a task: divisions have
-// no place in the loops. Padding rows see what the last row sees.
-HWY_INLINE void FillRanges(const Block& b, size_t rows_padded, Range* ranges,
-                           int64_t* tokens) {
-  int64_t token = static_cast<int64_t>(b.row_begin / b.group);
-  size_t head = b.row_begin % b.group;
-  for (size_t r = 0; r < b.rows; ++r) {
-    ranges[r].begin =
-        b.first_key == kNoBound ? 0 : ClampKey(token + b.first_key, b.len_k);
-    ranges[r].end =
-        b.end_key == kNoBound ? b.len_k : ClampKey(token + b.end_key, b.len_k);
-    tokens[r] = token;
-    if (++head == b.group) {
+  HWY_INLINE RowWalk(const Block& b, size_t row) : group(b.group) {
+    const size_t at = b.row_begin + row;
+    token = static_cast<int64_t>(group == 1 ? at : at / group);
+    if (group != 1) head = at % group;
+  }
+  HWY_INLINE void Next() {
+    if (++head == group) {
       head = 0;
       ++token;
     }
   }
-  for (size_t r = b.rows; r < rows_padded; ++r) {
-    ranges[r] = ranges[b.rows - 1];
-    tokens[r] = tokens[b.rows - 1];
+  HWY_INLINE int64_t Offset(int64_t stride_token, int64_t stride_head) const {
+    return token * stride_token + static_cast<int64_t>(head) * stride_head;
   }
+};
+
+// Writes which token each row is, once a task: divisions have no place in the
+// loops.
+HWY_INLINE void FillTokens(const Block& b, size_t rows_padded,
+                           int64_t* tokens) {
+  RowWalk walk(b, 0);
+  for (size_t r = 0; r < b.rows; ++r, walk.Next()) tokens[r] = walk.token;
+  for (size_t r = b.rows; r < rows_padded; ++r) tokens[r] = tokens[b.rows - 1];
 }
 
 // The head within the group of a row of the block.
@@ -186,7 +208,7 @@ HWY_INLINE void FillMaskRows(Task& t) {
   for (size_t r = 0; r < t.rows_padded; ++r) {
     if (r < t.rows) {
       const int64_t token =
-          t.tokens[r] / static_cast<int64_t>(bias.mask_block_token);
+          t.Token(r) / static_cast<int64_t>(bias.mask_block_token);
       t.mask_rows[r] =
           token * bias.mask_stride_token +
           static_cast<int64_t>(HeadOf(t, r)) * bias.mask_stride_head;
@@ -208,10 +230,9 @@ HWY_INLINE void FillMaskRows(Task& t) {
 HWY_INLINE Task MakeTask(const Block& b, const Layout& at) {
   const hn::ScalableTag<float> d;
   float* scratch = static_cast<float*>(b.scratch);
-  Range* ranges = reinterpret_cast<Range*>(scratch + at.ranges);
   int64_t* tokens = reinterpret_cast<int64_t*>(scratch + at.tokens);
   const size_t rows_padded = RoundUp(b.rows, at.panel);
-  FillRanges(b, rows_padded, ranges, tokens);
+  if (b.group != 1) FillTokens(b, rows_padded, tokens);
   const bool masked = b.bias.mask != MaskType::kNone;
   Task t{b,
          at,
@@ -219,7 +240,6 @@ HWY_INLINE Task MakeTask(const Block& b, const Layout& at) {
          b.rows,
          rows_padded,
          at.o_stride / hn::Lanes(d),
-         ranges,
          tokens,
          reinterpret_cast<int64_t*>(scratch + at.mask_rows),
          reinterpret_cast<int64_t*>(scratch + at.mask_row_list),
@@ -230,7 +250,7 @@ HWY_INLINE Task MakeTask(const Block& b, const Layout& at) {
   if (masked) FillMaskRows(t);
   if (b.bias.slopes != nullptr) {
     const double reach = static_cast<double>(b.len_k + kStep) +
-                         static_cast<double>(tokens[rows_padded - 1]) +
+                         static_cast<double>(t.Token(rows_padded - 1)) +
                          std::fabs(static_cast<double>(b.bias.position));
     t.slopes_alone = b.bias.softcap == 0.0f;
     for (size_t r = 0; r < rows_padded; ++r) {

@@ -16,6 +16,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr size_t kLineBytes = 64;
+constexpr size_t kLineFloats = kLineBytes / sizeof(float);
 
 // Bytes of memory on end.
 struct Run {
@@ -76,6 +77,56 @@ HWY_INLINE void Touch(Touches& next) {
     TouchLines<kHalf>(next.second);
   } else {
     TouchLines<kLines>(next.first);
+  }
+}
+
+// Rows of memory that are touched one after the other.
+struct RowRun {
+  const char* row = nullptr;
+  size_t bytes = 0;    // of a row
+  int64_t stride = 0;  // bytes
+  size_t rows = 0;
+};
+
+template <class T>
+HWY_INLINE RowRun RunOfRows(const T* first, size_t dim, int64_t stride,
+                            size_t rows) {
+  return {reinterpret_cast<const char*>(first), dim * sizeof(T),
+          stride * static_cast<int64_t>(sizeof(T)), rows};
+}
+
+HWY_INLINE void TouchRow(RowRun& next) {
+#pragma GCC unroll 4
+  for (size_t i = 0; i < next.bytes; i += kLineBytes) {
+    hwy::Prefetch(next.row + i);
+  }
+  next.row += next.stride;
+  --next.rows;
+}
+
+// The rows of `first` and then of `second`, spread evenly over `times` calls of
+// Touch.
+struct PacedTouches {
+  RowRun first, second;
+  size_t rows = 0, times = 0;
+  size_t due = 0;  // in rows / times
+
+  HWY_INLINE void Plan(const RowRun& a, const RowRun& b, size_t calls) {
+    first = a;
+    second = b;
+    rows = a.rows + b.rows;
+    times = calls;
+    due = times;
+  }
+};
+
+HWY_INLINE void Touch(PacedTouches& next) {
+  for (next.due += next.rows; next.due > next.times; next.due -= next.times) {
+    if (next.first.rows != 0) {
+      TouchRow(next.first);
+    } else if (next.second.rows != 0) {
+      TouchRow(next.second);
+    }
   }
 }
 

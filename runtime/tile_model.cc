@@ -9,6 +9,9 @@
 namespace heed {
 namespace {
 
+constexpr size_t kFewKeys = 256;
+constexpr int64_t kWholeKeys = 288;
+
 // Bytes one task keeps touching while it walks the keys: q transposed, one
 // score tile, the outputs and, if copied, the v tile.
 size_t WorkingBytes(const Tile& tile, size_t dim_qk, size_t dim_v) {
@@ -28,6 +31,25 @@ bool MustPackK(const heed_problem& problem) {
 bool MustPackV(const heed_problem& problem, const Kernels& kernels) {
   return MustPackK(problem) ||
          static_cast<size_t>(problem.dim_v) % kernels.lanes != 0;
+}
+
+// Keys that a row sees, in the mean and without windows.
+size_t MeanKeys(const heed_problem& problem) {
+  const int64_t hidden = problem.causal == HEED_CAUSAL_NONE
+                             ? 0
+                             : std::min(problem.len_q, problem.len_k) / 2;
+  return static_cast<size_t>(problem.len_k - hidden);
+}
+
+// q, k, v and out.
+double TensorBytes(const heed_problem& problem) {
+  const double query_elements =
+      static_cast<double>(problem.heads_q) * static_cast<double>(problem.len_q);
+  const double key_elements = static_cast<double>(problem.heads_kv) *
+                              static_cast<double>(problem.len_k);
+  return static_cast<double>(problem.batch) * (query_elements + key_elements) *
+         static_cast<double>(problem.dim_qk + problem.dim_v) *
+         static_cast<double>(ElementBytes(problem.dtype));
 }
 
 }  // namespace
@@ -128,6 +150,11 @@ Tile ModelTile(const heed_problem& problem, const Kernels& kernels,
   // peak: dim 64 T 2048 84.3 (96 keys: 83.4), dim 128 T 2048 87.3 (192: 86.5).
   tile.row_block = dim <= 160 ? 96 : 48;
   tile.key_tile = dim <= 80 ? 192 : dim <= 160 ? 96 : 144;
+  // Where a row's keys are few, the prologue and epilogue of a tile and copies
+  // are a larger part: one key tile if it is small enough, and v where it lies
+  // (dim 64, T 197: 69 to 74 % of the peak; dim 128, T 256: 76 to 80).
+  const bool few_keys = MeanKeys(problem) <= kFewKeys;
+  if (problem.len_k <= kWholeKeys && dim <= 160) tile.key_tile = kWholeKeys;
   const size_t rows = RowsPerKvHead(problem);
   if (rows < 8 * tile.row_block) {
     // Few blocks: of like size, not whole ones and a remnant.
@@ -140,7 +167,9 @@ Tile ModelTile(const heed_problem& problem, const Kernels& kernels,
   // from two blocks on: rows of v lie 4 * dim_v bytes apart, so a column of a
   // key tile falls into few of the L1's sets (dim 64: 16 of 64, dim 128: 8),
   // and copying one tile at a time costs every block again (2 to 4 points).
-  if (rows > tile.row_block) {
+  if (few_keys && !MustPackV(problem, kernels)) {
+    tile.pack_v = Pack::kNone;
+  } else if (rows > tile.row_block) {
     tile.pack_v = Pack::kCall;
     if (MustPackK(problem)) tile.pack_k = Pack::kCall;
   } else if (dim_v >= 128 && rows >= 32) {
@@ -148,10 +177,16 @@ Tile ModelTile(const heed_problem& problem, const Kernels& kernels,
   }
 
   // Early touches pay where a kv head's keys come from the L3 and rows are wide
-  // (dim 128, T 8192: +3 points of peak); elsewhere they cost one.
-  tile.prefetch =
+  // (dim 128, T 8192: +3 points of peak), and where little is done with what
+  // comes from memory (dim 64, T 197, 96 heads: 73 to 76; dim 40, 4096 queries
+  // and 77 keys, 16 heads: 63 to 67). Elsewhere they cost one.
+  const bool wide_keys_far =
       dim_qk >= 128 && static_cast<size_t>(problem.len_k) >
                            machine.l2.bytes / dim_qk;  // 4 times the L2
+  const bool all_far =
+      few_keys &&
+      TensorBytes(problem) > static_cast<double>(machine.l3.bytes) / 4;
+  tile.prefetch = wide_keys_far || all_far;
 
   tile = RoundTile(tile, problem, kernels);
   const size_t room = machine.l2.bytes / 4 * 3;

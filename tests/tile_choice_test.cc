@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/plan.h"
+#include "runtime/problem.h"
 #include "runtime/tile_model.h"
 #include "tests/attention_case.h"
 #include "tests/record_samples.h"
@@ -54,6 +55,33 @@ TileChoice Choose(const RecordSet& set, const heed_problem& problem,
   EXPECT_GT(SupportedTargets(&best, 1), 0u);
   return ChooseTile(set, problem, GetKernels(best, DType::kF32), ThisMachine(),
                     threads);
+}
+
+// What the model says for one head or many of a prompt of so many tokens, with
+// an L3 of 32 MB.
+Tile ModelOf(int64_t heads, int64_t len, int32_t dtype = HEED_F32) {
+  int64_t best;
+  EXPECT_GT(SupportedTargets(&best, 1), 0u);
+  Machine machine = ThisMachine();
+  machine.l3.bytes = size_t{32} << 20;
+  heed_problem problem = MakeProblem(1, heads, heads, len, len, 64, 64);
+  problem.dtype = dtype;
+  return ModelTile(problem, GetKernels(best, KernelDType(dtype)), machine, 1);
+}
+
+TEST(ModelTile, ReadsFewKeysWhereTheyLieAndAtOnce) {
+  EXPECT_EQ(ModelOf(1, 197).pack_v, Pack::kNone);
+  EXPECT_EQ(ModelOf(1, 197).key_tile, 240u);
+  EXPECT_EQ(ModelOf(1, 1024).pack_v, Pack::kCall);
+  EXPECT_LT(ModelOf(1, 1024).key_tile, 1024u);
+  // 16 bits are copied whatever the length.
+  EXPECT_NE(ModelOf(1, 197, HEED_BF16).pack_v, Pack::kNone);
+}
+
+TEST(ModelTile, TouchesAheadWhereFewKeysComeFromFarAway) {
+  EXPECT_FALSE(ModelOf(12, 197).prefetch);
+  EXPECT_TRUE(ModelOf(96, 197).prefetch);
+  EXPECT_FALSE(ModelOf(96, 1024).prefetch);
 }
 
 // As if the record had been written on a machine that differs in this.

@@ -129,8 +129,8 @@ typedef struct heed_tile {
    * widened by the copy. */
   int32_t pack_k;
   int32_t pack_v;
-  int32_t prefetch; /* 1 = none, 2 = the next keys while the current ones are
-                       used */
+  int32_t prefetch; /* 1 = none, 2 = the next keys and rows while the current
+                       ones are used */
   int32_t tasks_per_thread; /* where the keys of a few rows are cut over
                                threads: tasks for each, 1 to 64 */
   int32_t decode_below; /* a kv head with fewer query rows than this is decoded:
