@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/machine.h"
 #include "runtime/record_files.h"
 #include "tests/cli_fixture.h"
 #include "tests/record_samples.h"
@@ -205,6 +206,62 @@ TEST_F(TuneEnvironment, TunersThatDoNotSeeEachOthersLockLoseNothing) {
   Record record;
   ASSERT_TRUE(Read(&record));
   EXPECT_EQ(record.entries.size(), 2u);
+}
+
+TEST_F(TuneEnvironment, WhereNothingCanBeLockedItSaysSoAndGoesOn) {
+  // As on a network file system without locks. A sanitizer wants to be loaded
+  // before all else, and is told that it need not.
+  const std::string without =
+      "env ASAN_OPTIONS=verify_asan_link_order=0 HEED_TUNE=off "
+      "LD_PRELOAD=" HEED_NO_LOCKS_PATH;
+  const Result tuned = Heed(Run(kOneShape, "20s"), without);
+  EXPECT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_NE(tuned.err.find("heed tune: no file locks in the temporary folder; "
+                           "another tuner at work would not be noticed\n"),
+            std::string::npos)
+      << tuned.err;
+  EXPECT_NE(tuned.err.find("heed tune: no file locks where the record is; do "
+                           "not write it from elsewhere at the same time\n"),
+            std::string::npos)
+      << tuned.err;
+  Record record;
+  ASSERT_TRUE(Read(&record));
+  EXPECT_EQ(record.entries.size(), 1u);
+
+  const Result installed =
+      Heed("tune install --from records --to elsewhere", without);
+  EXPECT_EQ(installed.code, 0) << installed.err;
+  EXPECT_EQ(installed.err.find("heed tune install: no file locks"), 0u)
+      << installed.err;
+}
+
+TEST_F(TuneEnvironment, UnderAQuotaItIsAMachineOfFewerThreads) {
+  if (EffectiveThreads() < 2) GTEST_SKIP() << "one thread is all there is";
+  // The files of both versions of control groups say one processor, in a mount
+  // namespace of our own.
+  const std::string shell =
+      "unshare -m sh -c 'mount -t tmpfs tmpfs /sys/fs/cgroup && "
+      "mkdir /sys/fs/cgroup/cpu && cd /sys/fs/cgroup && "
+      "echo 90000 100000 >cpu.max && echo 90000 >cpu/cpu.cfs_quota_us && "
+      "echo 100000 >cpu/cpu.cfs_period_us && ";
+  if (!Succeeds(shell + "true'")) {
+    GTEST_SKIP() << "no unshare, or no right to mount";
+  }
+  // Measured without the quota, looked up with it.
+  ASSERT_EQ(Heed("tune run --effort quick --output records --budget 20s "
+                 "--shapes " +
+                 std::string(kOneShape))
+                .code,
+            0);
+  const std::string command = shell + "cd " + folder_.string() +
+                              " && HEED_TUNE_PATH=records " + HEED_CLI_PATH +
+                              " info --json >out.txt 2>err.txt'";
+  ASSERT_EQ(std::system(command.c_str()), 0) << Slurp("err.txt");
+  const Json info = Json::parse(Slurp("out.txt"));
+  EXPECT_EQ(info["threads"], 1);
+  Machine quota = ThisMachine();
+  quota.threads = 1;
+  EXPECT_EQ(info["machine_key"], MachineKey(quota));
 }
 
 TEST_F(TuneEnvironment, UnderAFakedClockNothingIsAdoptedWrongly) {

@@ -145,7 +145,8 @@ int Merge(const FilesOptions& options) {
   }
   const Record merged = MergeRecords(older, newer, options.force);
   std::string why, path;
-  if (!WriteRecordFile(options.output, merged, &path, &why)) {
+  if (!WriteRecordFile(options.output, merged, &path, &why,
+                       TellNoLocks("tune merge"))) {
     return FailCommand("tune merge", why, kCannotWrite);
   }
   fmt::print("{} and {} entries became {} in {}\n", older.entries.size(),

@@ -40,7 +40,7 @@ int Install(const InstallOptions& options) {
                        kCannotWrite);
   }
   std::string path, why;
-  if (!WriteRecordFile(dir, record, &path, &why)) {
+  if (!WriteRecordFile(dir, record, &path, &why, TellNoLocks("tune install"))) {
     return FailCommand("tune install", why + ". Use --to DIR", kCannotWrite);
   }
   fmt::print("installed {} entries of {} as {}\n", record.entries.size(),
@@ -133,7 +133,8 @@ class Doctor {
     }
     std::error_code error;
     fs::rename(path, path.string() + ".damaged", error);
-    if (error || !ReplaceRecordFile(path.string(), record, &reason)) {
+    if (error || !ReplaceRecordFile(path.string(), record, &reason,
+                                    TellNoLocks("tune doctor"))) {
       damaged_ = true;
       Say("  cannot restore it: " + (error ? error.message() : reason));
       return;

@@ -314,10 +314,8 @@ class Study {
 
 int RunStudy(const StudyOptions& options) {
   MeasureLock lock;
-  std::string why;
-  if (lock.Take("", false, {}, {}, &why) != MeasureLock::Result::kTaken) {
-    return FailCommand("tune study", why, kBusy);
-  }
+  const int taken = TakeLock("tune study", false, &lock);
+  if (taken != kDone) return taken;
   CatchInterrupts();
   return Study(options, OpenMachine()).Run();
 }

@@ -85,20 +85,13 @@ class Verification {
 
   int Run() {
     MeasureLock lock;
-    std::string why;
-    const auto waiting = [](const std::string& holder) {
-      fmt::print(stderr, "heed tune verify: {}; waiting...\n", holder);
-    };
-    const MeasureLock::Result taken =
-        lock.Take("", !options_.no_wait, waiting, Interrupted, &why);
-    if (taken == MeasureLock::Result::kBusy) {
-      return FailCommand("tune verify", why, kBusy);
-    }
-    if (taken == MeasureLock::Result::kGivenUp) return kInterrupted;
+    const int taken = TakeLock("tune verify", !options_.no_wait, &lock);
+    if (taken != kDone) return taken;
     Measure();
     if (worse_ != 0) {
       std::string reason;
-      if (!ReplaceRecordFile(path_, record_, &reason)) {
+      if (!ReplaceRecordFile(path_, record_, &reason,
+                             TellNoLocks("tune verify"))) {
         return FailCommand("tune verify", reason, kCannotWrite);
       }
     }

@@ -7,6 +7,9 @@
 #include <functional>
 #include <string>
 
+#include "tune/measure_lock.h"
+#include "tune/publish.h"
+
 namespace CLI {
 class App;
 }
@@ -37,6 +40,13 @@ void AddTuneVerifyCommand(CLI::App* tune, Action* action);
 // or the code given.
 int FailCommand(const std::string& command, const std::string& why,
                 int code = kFailed);
+
+// Takes the lock for measuring; waits for it with `wait`. kDone, or the exit
+// code after saying why.
+int TakeLock(const std::string& command, bool wait, MeasureLock* lock);
+
+// Options that tell on stderr, once, if the records' folder has no file locks.
+PublishOptions TellNoLocks(const std::string& command);
 
 }  // namespace heed
 

@@ -58,19 +58,22 @@ void Sign(int file) {
   }
 }
 
-// Takes one lock or says who has it.
-bool TryLock(int file, std::string* holder) {
-  if (flock(file, LOCK_EX | LOCK_NB) == 0) return true;
-  // No locks on this file system: then nobody has it.
-  if (errno != EWOULDBLOCK) return true;
-  *holder = HolderOf(file);
-  return false;
-}
-
 }  // namespace
 
 MeasureLock::~MeasureLock() {
   for (const int file : files_) close(file);
+}
+
+// Takes one lock or says who has it.
+bool MeasureLock::TryLock(int file, std::string* holder) {
+  if (flock(file, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno != EWOULDBLOCK) {
+    // No locks on this file system: then nobody has it.
+    has_locks_ = false;
+    return true;
+  }
+  *holder = HolderOf(file);
+  return false;
 }
 
 MeasureLock::Result MeasureLock::Take(

@@ -19,7 +19,8 @@ class MeasureLock {
 
   // Locks <folder>/heed-tune.<user id>.lock, and <folder>/heed-tune.lock if
   // that can be opened: other users' tuners then wait too. Where there are no
-  // locks it goes on without. `folder` empty: TMPDIR, else /tmp.
+  // locks it goes on without, and has_locks() is false. `folder` empty: TMPDIR,
+  // else /tmp.
   //
   // While another tuner holds them: with `wait` calls `waiting` with a line
   // that says who it is, once, and tries again every 0.2 s until `give_up` says
@@ -29,7 +30,12 @@ class MeasureLock {
               const std::function<void(const std::string&)>& waiting,
               const std::function<bool()>& give_up, std::string* holder);
 
+  bool has_locks() const { return has_locks_; }
+
  private:
+  bool TryLock(int file, std::string* holder);
+
+  bool has_locks_ = true;
   std::vector<int> files_;
 };
 

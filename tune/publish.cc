@@ -117,11 +117,13 @@ class WriterLock {
       : path_(path + ".lock"),
         file_(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {}
 
-  bool Take(std::string* why) {
+  bool Take(const PublishOptions& options, std::string* why) {
     if (!file_.ok()) return Failed("cannot create " + path_, why);
-    // Some network file systems have no locks. The rename is atomic all the
-    // same; what two writers could then lose is each other's entries.
-    while (flock(file_.get(), LOCK_EX) != 0 && errno == EINTR) {
+    while (flock(file_.get(), LOCK_EX) != 0) {
+      if (errno == EINTR) continue;
+      // Some network file systems have none. The rename is atomic all the same.
+      if (options.no_locks) options.no_locks();
+      break;
     }
     // For people who wonder; nobody reads it to decide.
     const std::string text =
@@ -161,7 +163,7 @@ bool WriteRecordFile(const std::string& dir, const Record& record,
     return false;
   }
   WriterLock lock(*path);
-  if (!lock.Take(why)) return false;
+  if (!lock.Take(options, why)) return false;
   Reached(options, PublishStage::kLocked);
   Record older;
   std::string ignored;
@@ -175,7 +177,7 @@ bool WriteRecordFile(const std::string& dir, const Record& record,
 bool ReplaceRecordFile(const std::string& path, const Record& record,
                        std::string* why, const PublishOptions& options) {
   WriterLock lock(path);
-  if (!lock.Take(why)) return false;
+  if (!lock.Take(options, why)) return false;
   const std::string text = ToJson(record);
   return ReadsBack(text, why) && Replace(path, text, options, why);
 }

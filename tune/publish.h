@@ -16,6 +16,9 @@ enum class PublishStage { kLocked, kMidWrite, kAfterTemporary, kBeforeRename };
 struct PublishOptions {
   bool force = false;  // newer entries always replace older ones
   std::function<void(PublishStage)> reached;  // may be empty
+  // Called where the file system has no locks: the file is whole all the same,
+  // but of two writers at once one may lose its entries. May be empty.
+  std::function<void()> no_locks;
 };
 
 // Merges `record` into <dir>/<record.machine_key>/record.json (MergeRecords()).

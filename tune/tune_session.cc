@@ -81,11 +81,14 @@ class Session {
         machine_(std::move(machine)),
         key_(MachineKey(machine_.machine)),
         folder_(command.output + "/" + key_),
-        people_(command.json ? stderr : stdout) {}
+        people_(command.json ? stderr : stdout) {
+    // What is of no use must not stay because it promised more.
+    publish_.force = command.force || command.stale;
+  }
 
   int Run() {
     std::string why;
-    const int lock = Lock(&why);
+    const int lock = TakeLock("tune", !command_.no_wait, &lock_);
     if (lock != kDone) return lock;
     start_ = MonotonicSeconds();
     before_ = ReadDisturbance();
@@ -100,22 +103,6 @@ class Session {
   }
 
  private:
-  int Lock(std::string* why) {
-    const auto waiting = [](const std::string& holder) {
-      fmt::print(stderr, "heed tune: {}; waiting... (--no-wait exits {})\n",
-                 holder, kBusy);
-    };
-    switch (lock_.Take("", !command_.no_wait, waiting, Interrupted, why)) {
-      case MeasureLock::Result::kBusy:
-        return FailCommand("tune", *why, kBusy);
-      case MeasureLock::Result::kGivenUp:
-        return kInterrupted;
-      case MeasureLock::Result::kTaken:
-        break;
-    }
-    return kDone;
-  }
-
   // The journal, and what a run before this one had finished.
   bool Open(std::string* why) {
     Resumed resumed;
@@ -178,11 +165,8 @@ class Session {
 
   bool Publish(std::string* why) {
     const Record record = RecordSoFar();
-    PublishOptions how;
-    // What is of no use must not stay because it promised more.
-    how.force = command_.force || command_.stale;
     return record.entries.empty() ||
-           WriteRecordFile(command_.output, record, &path_, why, how);
+           WriteRecordFile(command_.output, record, &path_, why, publish_);
   }
 
   int Tune() {
@@ -285,6 +269,7 @@ class Session {
   const std::string key_, folder_;
   std::FILE* const people_;
   MeasureLock lock_;
+  PublishOptions publish_ = TellNoLocks("tune");
   std::unique_ptr<Journal> journal_;
   RecordRun run_;
   std::vector<NamedProblem> asked_;
