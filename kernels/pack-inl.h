@@ -83,7 +83,7 @@ HWY_INLINE const float* AsFloats(const T* row, size_t dim, float* stage) {
   return stage;
 }
 
-// Touches rows [first, first + rows) of an array of the block, `bytes` each.
+// Touches rows [first, first + rows) of q or out, `dim` elements each.
 template <class T>
 HWY_INLINE void TouchRows(const Block& b, const T* array, int64_t stride_token,
                           int64_t stride_head, size_t first, size_t rows,
@@ -98,8 +98,8 @@ HWY_INLINE void TouchRows(const Block& b, const T* array, int64_t stride_token,
 }
 
 // The panel of q at row `first` of a block to out [dim, panel]; padding rows
-// repeat the last. Touches the next panel, which is packed when this one has
-// been scored.
+// repeat the last. With tile.prefetch touches the next panel, which is packed
+// when this one has been scored.
 //   stage [kPackRows, dim]: room to widen 16-bit rows
 template <class T>
 HWY_NOINLINE void PackQ(const Block& b, size_t first, float* HWY_RESTRICT stage,
@@ -124,9 +124,10 @@ HWY_NOINLINE void PackQ(const Block& b, size_t first, float* HWY_RESTRICT stage,
     PackRows(group, dim, b.q_scale, panel, out + r);
   }
   const size_t next = first + rows;
-  if (b.tile.prefetch)
+  if (b.tile.prefetch) {
     TouchRows(b, q, b.q_stride_token, b.q_stride_head, next,
               HWY_MIN(panel, b.rows - next), dim);
+  }
 }
 
 // Keys [0, keys) of k, rows `stride` apart, side by side: out [keys, dim].

@@ -153,8 +153,12 @@ Tile ModelTile(const heed_problem& problem, const Kernels& kernels,
   // Where a row's keys are few, the prologue and epilogue of a tile and copies
   // are a larger part: one key tile if it is small enough, and v where it lies
   // (dim 64, T 197: 69 to 74 % of the peak; dim 128, T 256: 76 to 80).
+  // A copied v prefers the usual tile (dim 64, T 256: 79 to 77).
   const bool few_keys = MeanKeys(problem) <= kFewKeys;
-  if (problem.len_k <= kWholeKeys && dim <= 160) tile.key_tile = kWholeKeys;
+  const bool in_place = few_keys && !MustPackV(problem, kernels);
+  if (in_place && problem.len_k <= kWholeKeys && dim <= 160) {
+    tile.key_tile = kWholeKeys;
+  }
   const size_t rows = RowsPerKvHead(problem);
   if (rows < 8 * tile.row_block) {
     // Few blocks: of like size, not whole ones and a remnant.
@@ -167,7 +171,7 @@ Tile ModelTile(const heed_problem& problem, const Kernels& kernels,
   // from two blocks on: rows of v lie 4 * dim_v bytes apart, so a column of a
   // key tile falls into few of the L1's sets (dim 64: 16 of 64, dim 128: 8),
   // and copying one tile at a time costs every block again (2 to 4 points).
-  if (few_keys && !MustPackV(problem, kernels)) {
+  if (in_place) {
     tile.pack_v = Pack::kNone;
   } else if (rows > tile.row_block) {
     tile.pack_v = Pack::kCall;

@@ -76,6 +76,7 @@ TEST(ModelTile, ReadsFewKeysWhereTheyLieAndAtOnce) {
   EXPECT_LT(ModelOf(1, 1024).key_tile, 1024u);
   // 16 bits are copied whatever the length.
   EXPECT_NE(ModelOf(1, 197, HEED_BF16).pack_v, Pack::kNone);
+  EXPECT_LT(ModelOf(1, 197, HEED_BF16).key_tile, 240u);
 }
 
 TEST(ModelTile, TouchesAheadWhereFewKeysComeFromFarAway) {

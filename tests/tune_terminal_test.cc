@@ -101,12 +101,16 @@ class TuneTerminal : public CliFixture {
            HEED_CLI_PATH + " tune run --effort quick --threads 1 --output " +
            Path("records") + " --budget " + budget + " --shapes " + kShapes;
   }
-  static void ExpectSame(const termios& a, const termios& b) {
-    EXPECT_EQ(a.c_iflag, b.c_iflag);
-    EXPECT_EQ(a.c_oflag, b.c_oflag);
-    EXPECT_EQ(a.c_cflag, b.c_cflag);
-    EXPECT_EQ(a.c_lflag, b.c_lflag);
-    EXPECT_EQ(std::memcmp(a.c_cc, b.c_cc, sizeof a.c_cc), 0);
+  // It has ended, with the terminal as it was before.
+  static void ExpectInterrupted(Terminal* terminal, const termios& before) {
+    EXPECT_EQ(terminal->Wait(), 130) << terminal->seen();
+    EXPECT_EQ(LastLine(terminal->seen()), "") << terminal->seen();
+    const termios a = terminal->Settings();
+    EXPECT_EQ(a.c_iflag, before.c_iflag);
+    EXPECT_EQ(a.c_oflag, before.c_oflag);
+    EXPECT_EQ(a.c_cflag, before.c_cflag);
+    EXPECT_EQ(a.c_lflag, before.c_lflag);
+    EXPECT_EQ(std::memcmp(a.c_cc, before.c_cc, sizeof a.c_cc), 0);
   }
 };
 
@@ -117,9 +121,7 @@ TEST_F(TuneTerminal, CtrlCFinishesTheShapeAndLeavesTheTerminalAsItWas) {
   ASSERT_TRUE(terminal.ReadUntil("ETA", 60)) << terminal.seen();
   terminal.Type(kCtrlC);
   ASSERT_TRUE(terminal.ReadUntil("", 100)) << terminal.seen();
-  EXPECT_EQ(terminal.Wait(), 130) << terminal.seen();
-  ExpectSame(terminal.Settings(), before);
-  EXPECT_EQ(LastLine(terminal.seen()), "") << terminal.seen();
+  ExpectInterrupted(&terminal, before);
   Record record;
   std::string why;
   ASSERT_TRUE(ReadRecordFile(
@@ -137,9 +139,7 @@ TEST_F(TuneTerminal, ASecondCtrlCStopsAtOnceAndErasesTheBar) {
   ASSERT_TRUE(terminal.ReadUntil("^C", 20)) << terminal.seen();
   terminal.Type(kCtrlC);
   ASSERT_TRUE(terminal.ReadUntil("", 20)) << terminal.seen();
-  EXPECT_EQ(terminal.Wait(), 130) << terminal.seen();
-  ExpectSame(terminal.Settings(), before);
-  EXPECT_EQ(LastLine(terminal.seen()), "") << terminal.seen();
+  ExpectInterrupted(&terminal, before);
 }
 
 }  // namespace
