@@ -35,7 +35,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using RowTag = hn::ScalableTag<float>;
 
 HWY_INLINE Layout PrefillLayout(const Tile& tile, size_t dim_qk, size_t dim_v) {
-  const PathSizes path = {kPanelVecs * hn::Lanes(RowTag()), dim_qk,
+  const PathSizes path = {kPanelVecs * hn::Lanes(RowTag()), RunRows(), dim_qk,
                           kPackRows * dim_qk};
   return MakeLayout(tile, dim_v, path, tile.pack_k == Pack::kTile ? dim_qk : 0);
 }
@@ -53,8 +53,10 @@ HWY_INLINE void BlendColumns(const Task& t, const ColumnSpan& span, size_t row,
   const size_t lanes = hn::Lanes(d);
   BlendInput in;
   const size_t key_begin = keys.begin - keys.lead;
-  in.p = t.Scores(key_begin) + row;
-  in.p_stride = t.at.s_stride;
+  for (size_t pair = 0; pair < kRowPairs; ++pair) {
+    const size_t of_run = (row + 2 * pair) % RunRows();
+    in.p[pair] = t.Scores(row + 2 * pair - of_run, key_begin) + of_run;
+  }
   in.keys = keys.end - keys.begin;
   in.lead = keys.lead;
   in.trail = keys.trail;
@@ -186,8 +188,10 @@ HWY_INLINE ScoreInput InputOf(const Task& t, const KeyRows& keys, size_t row,
 // Scores of keys [begin, end) of one step for the vector of rows at `row`.
 HWY_INLINE void ScoreRows(const Task& t, const KeyRows& keys, size_t row,
                           size_t begin, size_t end) {
-  ScoreVector(InputOf(t, keys, row, begin, end), t.Scores(begin) + row,
-              t.at.s_stride, t.Row(kTop) + row);
+  const size_t of_run = row % RunRows();
+  ScoreVector(InputOf(t, keys, row, begin, end),
+              t.Scores(row - of_run, begin) + of_run, t.at.s_stride,
+              t.Row(kTop) + row);
 }
 
 // Scores of keys [begin, end) of one step for the panel at `row`; none for the
@@ -197,13 +201,13 @@ HWY_INLINE void ScorePanel(Task& t, const KeyRows& keys, size_t row,
                            bool sloped) {
   ScoreInput in = InputOf(t, keys, row, begin, first_end);
   if (t.b.tile.prefetch) in.touches = &t.touches;
-  float* s = t.Scores(begin) + row;
+  float* s = t.Scores(row, begin);
   float* top = t.Row(kTop) + row;
   if (sloped) {
     in.alibi = SlopesOf(t, row, begin);
-    ScoreStep<true>(in, s, t.at.s_stride, top);
+    ScoreStep<true>(in, s, t.at.s_stride, t.at.s_second, top);
   } else {
-    ScoreStep<false>(in, s, t.at.s_stride, top);
+    ScoreStep<false>(in, s, t.at.s_stride, t.at.s_second, top);
   }
   if (first_end < end) {
     // HideStep takes the maximum of both parts.

@@ -49,7 +49,7 @@ HWY_INLINE void DecodeScores(const Task& t, const StepRows<T>& k,
   const DecodeRowTag d;
   const size_t rows = HWY_MIN(t.at.panel, t.rows - row);
   const float* q = t.scratch + t.at.q + row * PairsDim(t.b.dim_qk);
-  float* s = t.Scores(step) + row;
+  float* s = t.Scores(row, step);
   for (size_t key = 0; key < end - step; key += kDecodeKeys) {
     ScoreKeys(q, k.at + key, touches, t.b.dim_qk, rows, s + key * t.at.s_stride,
               t.at.s_stride);
@@ -79,7 +79,7 @@ HWY_INLINE void DecodePending(Task& t, const StepRows<T>& v, Touches& touches,
   for (size_t row = 0; row < t.rows; row += t.at.panel) {
     const auto blend = [&](size_t first, size_t rows, const GroupKeys& keys,
                            bool fresh) HWY_ATTR {
-      const float* p = t.Scores(keys.begin) + first;
+      const float* p = t.Scores(row, keys.begin) + (first - row);
       float* o = t.o + first * t.at.o_stride;
       const size_t key = keys.begin - t.tile_begin;
       const size_t count = keys.end - keys.begin;
@@ -162,7 +162,8 @@ HWY_INLINE Layout DecodeLayout(size_t rows, size_t dim_qk, size_t dim_v) {
   Tile tile;
   tile.row_block = rows;
   tile.key_tile = kStep;
-  const PathSizes path = {hn::Lanes(DecodeRowTag()), PairsDim(dim_qk),
+  const size_t panel = hn::Lanes(DecodeRowTag());
+  const PathSizes path = {panel, panel, PairsDim(dim_qk),
                           kStep * hn::Lanes(hn::ScalableTag<float>())};
   return MakeLayout(tile, dim_v, path, 0);
 }

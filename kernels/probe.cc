@@ -90,7 +90,7 @@ double Canary(float* buffer, size_t repetitions) {
   // stay alike.
   for (size_t i = 0; i < panel; ++i) m[i] = 100.0f;
   for (size_t n = 0; n < repetitions; ++n)
-    WeighStep<kPanelVecs>(d, s, panel, keys, m, l);
+    WeighStep<kPanelVecs>(d, s, panel, hn::Lanes(d), keys, m, l);
   return static_cast<double>(keys * panel) * static_cast<double>(repetitions);
 }
 

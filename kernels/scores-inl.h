@@ -56,8 +56,8 @@ struct ScoreInput {
 };
 
 // Scores of a step's keys against one panel, and the panel's maximum over them.
-//   s [keys up to whole groups, >= 2 vectors], stride s_stride, aligned
-//   top [2 vectors]
+//   s [keys up to whole groups] of a vector, stride s_stride, and `second`
+//   further on the panel's second vector, aligned    top [2 vectors]
 // A score is two chains, even and odd elements, and their sum: half the length,
 // so about 0.7 of one chain's rounding error (tests/row_program.h).
 // In the last group the last key repeats where keys run out: its score is
@@ -68,7 +68,8 @@ struct ScoreInput {
 // one line (D 64 and 128: within 0.3 points).
 template <bool kSloped>
 HWY_NOINLINE void ScoreStep(const ScoreInput& in, float* HWY_RESTRICT s,
-                            size_t s_stride, float* HWY_RESTRICT top) {
+                            size_t s_stride, size_t second,
+                            float* HWY_RESTRICT top) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
@@ -135,11 +136,11 @@ HWY_NOINLINE void ScoreStep(const ScoreInput& in, float* HWY_RESTRICT s,
       s21 = hn::MulAdd(slope1, hn::Add(distance1, index), s21);
     }
     hn::Store(s00, d, s);
-    hn::Store(s01, d, s + lanes);
+    hn::Store(s01, d, s + second);
     hn::Store(s10, d, s + s_stride);
-    hn::Store(s11, d, s + s_stride + lanes);
+    hn::Store(s11, d, s + s_stride + second);
     hn::Store(s20, d, s + 2 * s_stride);
-    hn::Store(s21, d, s + 2 * s_stride + lanes);
+    hn::Store(s21, d, s + 2 * s_stride + second);
     // The maximum costs add-pipe slots, which stand idle here. What it makes of
     // a NaN is free: such a row is NaN by its sum.
     top0 = hn::Max(top0, hn::Max(hn::Max(s00, s10), s20));

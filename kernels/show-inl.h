@@ -36,7 +36,7 @@ HWY_INLINE void ShowStep(Task& t, const StepRows<T>& k, ScoreStage stage,
   }
   if (biased) HideStep<1>(d, t, row, step, end, end);
   for (size_t key = step; key < end; ++key) {
-    float* s = t.Scores(key) + row;
+    float* s = t.Scores(row, key);
     if (stage == ScoreStage::kWeights) {
       auto ignored = hn::Zero(d);
       const auto w = WeighAnyMaximum(

@@ -32,10 +32,12 @@ struct SeenKeys {
 
 // Sets the scores that a row does not see to -inf and takes the panel's maximum
 // anew.
-//   s [keys, >= kVecs vectors], stride s_stride    top [kVecs vectors]
+//   s [keys] of a vector, stride s_stride, and `second` further on the panel's
+//   second vector    top [kVecs vectors]
 template <int kVecs, class D>
 HWY_NOINLINE void HideKeys(D d, float* HWY_RESTRICT s, size_t s_stride,
-                           const SeenKeys& seen, float* HWY_RESTRICT top) {
+                           size_t second, const SeenKeys& seen,
+                           float* HWY_RESTRICT top) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
   const V hidden = hn::Set(d, -HUGE_VALF);
@@ -44,7 +46,7 @@ HWY_NOINLINE void HideKeys(D d, float* HWY_RESTRICT s, size_t s_stride,
     const V first = hn::Load(d, seen.begin + half * lanes);
     const V last = hn::Load(d, seen.end + half * lanes);
     V highest = hidden;
-    float* HWY_RESTRICT row = s + half * lanes;
+    float* HWY_RESTRICT row = s + half * second;
     size_t key = 0;
     // Before the keys that every row sees, and behind them.
     for (const size_t edge_end : {seen.all_begin[half], seen.keys[half]}) {
@@ -79,7 +81,7 @@ struct ScoreBias {
 // causal call without; by the general way 1.22.)
 template <int kVecs, class D>
 HWY_NOINLINE void CapScores(D d, const ScoreBias& bias, float* HWY_RESTRICT s,
-                            size_t s_stride, size_t keys,
+                            size_t s_stride, size_t second, size_t keys,
                             float* HWY_RESTRICT top) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
@@ -90,8 +92,8 @@ HWY_NOINLINE void CapScores(D d, const ScoreBias& bias, float* HWY_RESTRICT s,
     hn::Store(score0, d, s);
     top0 = hn::Max(score0, top0);
     if constexpr (kVecs == 2) {
-      const V score1 = SoftCap(d, hn::Load(d, s + lanes), cap, slope);
-      hn::Store(score1, d, s + lanes);
+      const V score1 = SoftCap(d, hn::Load(d, s + second), cap, slope);
+      hn::Store(score1, d, s + second);
       top1 = hn::Max(score1, top1);
     }
     s += s_stride;
@@ -103,7 +105,7 @@ HWY_NOINLINE void CapScores(D d, const ScoreBias& bias, float* HWY_RESTRICT s,
 // Applies all of it, and takes the panel's maximum anew.
 template <int kVecs, class D>
 HWY_NOINLINE void BiasScores(D d, const ScoreBias& bias, float* HWY_RESTRICT s,
-                             size_t s_stride, size_t keys,
+                             size_t s_stride, size_t second, size_t keys,
                              float* HWY_RESTRICT top) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
@@ -118,7 +120,7 @@ HWY_NOINLINE void BiasScores(D d, const ScoreBias& bias, float* HWY_RESTRICT s,
     }
     const float* HWY_RESTRICT mask =
         bias.mask == nullptr ? nullptr : bias.mask + half * lanes;
-    float* HWY_RESTRICT row = s + half * lanes;
+    float* HWY_RESTRICT row = s + half * second;
     V highest = hidden;
     V index = hn::Set(d, bias.alibi.first_key);
     for (size_t key = 0; key < keys; ++key) {
@@ -191,16 +193,17 @@ HWY_INLINE bool RaiseMaximum(D d, const float* HWY_RESTRICT top,
 }
 
 // Scores to weights, in place, for keys in order; l takes them in.
-//   s [keys, >= kVecs vectors], stride s_stride    m, l [kVecs vectors]
+//   s as for HideKeys    m, l [kVecs vectors]
 template <int kVecs, class D>
 HWY_NOINLINE void WeighStep(D d, float* HWY_RESTRICT s, size_t s_stride,
-                            size_t keys, const float* HWY_RESTRICT m,
+                            size_t second, size_t keys,
+                            const float* HWY_RESTRICT m,
                             float* HWY_RESTRICT l) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
-  const size_t second = kVecs == 2 ? lanes : 0;
-  const V m0 = hn::Load(d, m), m1 = hn::Load(d, m + second);
-  V l0 = hn::Load(d, l), l1 = hn::Load(d, l + second);
+  const size_t other = kVecs == 2 ? lanes : 0;
+  const V m0 = hn::Load(d, m), m1 = hn::Load(d, m + other);
+  V l0 = hn::Load(d, l), l1 = hn::Load(d, l + other);
   const V largest = hn::Max(hn::Abs(m0), hn::Abs(m1));
   if (HWY_LIKELY(hn::AllTrue(d, hn::Lt(largest, hn::Set(d, kExactMaximum))))) {
     const V flush = hn::Set(d, kFlush), round = hn::Set(d, kRound);
@@ -209,8 +212,8 @@ HWY_NOINLINE void WeighStep(D d, float* HWY_RESTRICT s, size_t s_stride,
     for (size_t key = 0; key < keys; ++key) {
       hn::Store(Weigh(d, hn::Load(d, s), low0, shift0, l0), d, s);
       if constexpr (kVecs == 2) {
-        hn::Store(Weigh(d, hn::Load(d, s + lanes), low1, shift1, l1), d,
-                  s + lanes);
+        hn::Store(Weigh(d, hn::Load(d, s + second), low1, shift1, l1), d,
+                  s + second);
       }
       s += s_stride;
     }
@@ -218,8 +221,8 @@ HWY_NOINLINE void WeighStep(D d, float* HWY_RESTRICT s, size_t s_stride,
     for (size_t key = 0; key < keys; ++key) {
       hn::Store(WeighAnyMaximum(d, hn::Load(d, s), m0, l0), d, s);
       if constexpr (kVecs == 2) {
-        hn::Store(WeighAnyMaximum(d, hn::Load(d, s + lanes), m1, l1), d,
-                  s + lanes);
+        hn::Store(WeighAnyMaximum(d, hn::Load(d, s + second), m1, l1), d,
+                  s + second);
       }
       s += s_stride;
     }

@@ -8,6 +8,7 @@
 #define HEED_KERNELS_STATE_INL_H_
 #endif
 
+#include <algorithm>
 #include <cmath>
 
 #include "hwy/highway.h"
@@ -88,7 +89,7 @@ HWY_INLINE void HideStep(D d, const Task& t, size_t row, size_t begin,
     seen.all_end[half] = ClampTo(t.Sees(top).end, begin, scored) - begin;
     seen.keys[half] = scored - begin;
   }
-  HideKeys<kVecs>(d, t.Scores(begin) + row, t.at.s_stride, seen,
+  HideKeys<kVecs>(d, t.Scores(row, begin), t.at.s_stride, t.at.s_second, seen,
                   t.Row(kTop) + row);
 }
 
@@ -121,13 +122,13 @@ HWY_INLINE void BiasStep(D d, const Task& t, size_t row, size_t begin,
     bias.mask = mask;
   } else if (bias.alibi.slope == nullptr) {
     if (bias.cap != 0.0f) {
-      CapScores<kVecs>(d, bias, t.Scores(begin) + row, t.at.s_stride, keys,
-                       t.Row(kTop) + row);
+      CapScores<kVecs>(d, bias, t.Scores(row, begin), t.at.s_stride,
+                       t.at.s_second, keys, t.Row(kTop) + row);
     }
     return;
   }
-  BiasScores<kVecs>(d, bias, t.Scores(begin) + row, t.at.s_stride, keys,
-                    t.Row(kTop) + row);
+  BiasScores<kVecs>(d, bias, t.Scores(row, begin), t.at.s_stride, t.at.s_second,
+                    keys, t.Row(kTop) + row);
 }
 
 // What the mask says of a step to a panel; plain if there is none.
@@ -161,22 +162,21 @@ HWY_INLINE void WeighPanel(D d, Task& t, const PanelRange& range, size_t row,
                 t.Row(kFactor) + row);
     }
   }
-  WeighStep<kVecs>(d, t.Scores(step) + row, t.at.s_stride, first_end - step,
-                   t.m + row, t.l + row);
+  WeighStep<kVecs>(d, t.Scores(row, step), t.at.s_stride, t.at.s_second,
+                   first_end - step, t.m + row, t.l + row);
   if constexpr (kVecs == 2) {
     if (first_end < end) {
       const size_t second = row + hn::Lanes(d);
-      WeighStep<1>(d, t.Scores(first_end) + second, t.at.s_stride,
-                   end - first_end, t.m + second, t.l + second);
+      WeighStep<1>(d, t.Scores(row, first_end) + t.at.s_second, t.at.s_stride,
+                   0, end - first_end, t.m + second, t.l + second);
     }
   }
 }
 
 // Weights of 0 for the panel's keys [step, end), which the mask hides.
 HWY_INLINE void ClearPanel(const Task& t, size_t row, size_t step, size_t end) {
-  for (size_t key = step; key < end; ++key) {
-    float* HWY_RESTRICT s = t.Scores(key) + row;
-    for (size_t r = 0; r < t.at.panel; ++r) s[r] = 0.0f;
+  for (size_t r = 0; r < t.at.panel; r += t.at.s_stride) {
+    std::fill_n(t.Scores(row + r, step), (end - step) * t.at.s_stride, 0.0f);
   }
 }
 

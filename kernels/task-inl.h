@@ -27,9 +27,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 struct Layout {
   size_t panel;        // rows of one panel
   size_t rows_padded;  // the row block, up to whole panels
-  size_t s_stride;     // elements between keys in s
-  size_t o_stride;     // elements between rows in o: dim_v up to whole vectors
-  size_t row_stride;   // elements between the arrays of one float a row
+  // s is [runs of rows][s_keys][s_stride], see RunRows.
+  size_t s_stride;    // rows of a run: elements between keys
+  size_t s_keys;      // keys that a run has room for
+  size_t s_second;    // elements from a panel's first vector to its second
+  size_t o_stride;    // elements between rows in o: dim_v up to whole vectors
+  size_t row_stride;  // elements between the arrays of one float a row
   size_t q, stage, s, o, o_total, k, v, rows, tokens, mask_rows, mask_row_list,
       seen, mask;
   size_t floats;
@@ -67,6 +70,7 @@ HWY_INLINE size_t Place(size_t floats, size_t& end) {
 // What one path keeps for its rows beside what both do.
 struct PathSizes {
   size_t panel;     // rows of one panel
+  size_t run;       // rows of one run of scores; panels are whole runs
   size_t q_floats;  // a row of q
   size_t stage_floats;
 };
@@ -78,18 +82,19 @@ HWY_INLINE Layout MakeLayout(const Tile& tile, size_t dim_v,
   Layout at;
   at.panel = path.panel;
   at.rows_padded = RoundUp(tile.row_block, at.panel);
-  // An odd number of cache lines: an even one lets a column of s fall into few
-  // sets of the L1.
-  at.s_stride =
-      (RoundUp(at.rows_padded, kLineFloats) / kLineFloats | 1) * kLineFloats;
+  at.s_stride = path.run;
+  // Scores are made in whole groups of keys, from any key on. 16 and 2: whole
+  // cache lines, an odd number of them for eight rows, so that two runs never
+  // lie a multiple of 4 KB apart.
+  at.s_keys =
+      RoundUp(tile.key_tile + HWY_MAX(kKeyGroup, kVectorKeys) - 1, 16) + 2;
+  at.s_second = path.run > lanes ? lanes : at.s_keys * at.s_stride;
   at.o_stride = RoundUp(dim_v, lanes);
-  at.row_stride = RoundUp(at.s_stride, lanes);
+  at.row_stride = RoundUp(RoundUp(at.rows_padded, kLineFloats), lanes);
   size_t end = 0;
   at.q = Place(at.rows_padded * path.q_floats, end);
   at.stage = Place(path.stage_floats, end);
-  // Scores are made in whole groups of keys, from any key on.
-  at.s = Place(
-      (tile.key_tile + HWY_MAX(kKeyGroup, kVectorKeys) - 1) * at.s_stride, end);
+  at.s = Place(at.rows_padded * at.s_keys, end);
   at.o = Place(at.rows_padded * at.o_stride, end);
   at.o_total = Place(at.rows_padded * at.o_stride, end);
   at.k = Place(dim_packed_k * tile.key_tile, end);
@@ -147,8 +152,9 @@ struct Task {
   HWY_INLINE float* Row(RowArray array) const {
     return scratch + at.rows + array * at.row_stride;
   }
-  HWY_INLINE float* Scores(size_t key) const {
-    return scratch + at.s + (key - tile_begin) * at.s_stride;
+  // Scores of the run that begins with `row`.
+  HWY_INLINE float* Scores(size_t row, size_t key) const {
+    return scratch + at.s + row * at.s_keys + (key - tile_begin) * at.s_stride;
   }
   // The token that a row is of; padding rows are of the last row's.
   HWY_INLINE int64_t Token(size_t row) const {
