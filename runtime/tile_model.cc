@@ -10,7 +10,6 @@ namespace heed {
 namespace {
 
 constexpr size_t kFewKeys = 256;
-constexpr int64_t kWholeKeys = 288;
 
 // Bytes one task keeps touching while it walks the keys: q transposed, one
 // score tile, the outputs and, if copied, the v tile.
@@ -142,36 +141,30 @@ Tile ModelTile(const heed_problem& problem, const Kernels& kernels,
 
   // Each k and v tile is read once per row block, so more rows mean less
   // traffic, while the block's q, scores and outputs have to stay near:
-  //   dim  64: 96 rows * ( 64 + 192 +  64) * 4 = 120 KB
-  //   dim 128: 96 rows * (128 +  96 + 128) * 4 = 132 KB
-  //   dim 256: 48 rows * (256 + 144 + 256) * 4 = 123 KB
-  // all of them well inside a 512 KB L2. Long key tiles load and store each
-  // output less often; wide heads want the room for the v tile. Zen 3, of the
-  // peak: dim 64 T 2048 84.3 (96 keys: 83.4), dim 128 T 2048 87.3 (192: 86.5).
-  tile.row_block = dim <= 160 ? 96 : 48;
-  tile.key_tile = dim <= 80 ? 192 : dim <= 160 ? 96 : 144;
-  // Where a row's keys are few, the prologue and epilogue of a tile and copies
-  // are a larger part: one key tile if it is small enough, and v where it lies
-  // (dim 64, T 197: 69 to 74 % of the peak; dim 128, T 256: 76 to 80).
-  // A copied v prefers the usual tile (dim 64, T 256: 79 to 77).
-  const bool few_keys = MeanKeys(problem) <= kFewKeys;
-  const bool in_place = few_keys && !MustPackV(problem, kernels);
-  if (in_place && problem.len_k <= kWholeKeys && dim <= 160) {
-    tile.key_tile = kWholeKeys;
-  }
+  //   dim  64: 96 rows * ( 64 + 768 +  64) * 4 = 344 KB
+  //   dim 128: 96 rows * (128 + 768 + 128) * 4 = 393 KB
+  //   dim 256: 96 rows * (256 + 384 + 256) * 4 = 344 KB
+  //   dim 512: 48 rows * (512 + 384 + 512) * 4 = 270 KB
+  // most of a 512 KB L2, but scores are read in streams, which it is near
+  // enough for.
+  tile.row_block = dim <= 256 ? 96 : 48;
   const size_t rows = RowsPerKvHead(problem);
   if (rows < 8 * tile.row_block) {
-    // Few blocks: of like size, not whole ones and a remnant.
-    const size_t blocks =
-        std::max<size_t>(1, (rows + tile.row_block / 2) / tile.row_block);
+    // Few blocks: of like size, not whole ones and a remnant. (T 128 by 64:
+    // 72.6 % of the peak, at once: 70.9.)
+    const size_t most = tile.row_block + tile.row_block / 6;
+    const size_t blocks = std::max<size_t>(1, (rows + most - 1) / most);
     tile.row_block = (rows + blocks - 1) / blocks;
   }
 
   // One copy of v in column tiles, shared by all row blocks of a kv head, pays
   // from two blocks on: rows of v lie 4 * dim_v bytes apart, so a column of a
   // key tile falls into few of the L1's sets (dim 64: 16 of 64, dim 128: 8),
-  // and copying one tile at a time costs every block again (2 to 4 points).
-  if (in_place) {
+  // and copying one tile at a time costs every block again (2 to 4 points). Not
+  // where a row's keys are few: the copy is a larger part, and v is near (dim
+  // 64, T 197: 82.4 to 83.2 %).
+  const bool few_keys = MeanKeys(problem) <= kFewKeys;
+  if (few_keys && !MustPackV(problem, kernels)) {
     tile.pack_v = Pack::kNone;
   } else if (rows > tile.row_block) {
     tile.pack_v = Pack::kCall;
@@ -180,17 +173,26 @@ Tile ModelTile(const heed_problem& problem, const Kernels& kernels,
     tile.pack_v = Pack::kTile;
   }
 
-  // Early touches pay where a kv head's keys come from the L3 and rows are wide
-  // (dim 128, T 8192: +3 points of peak), and where little is done with what
-  // comes from memory (dim 64, T 197, 96 heads: 73 to 76; dim 40, 4096 queries
-  // and 77 keys, 16 heads: 63 to 67). Elsewhere they cost one.
-  const bool wide_keys_far =
-      dim_qk >= 128 && static_cast<size_t>(problem.len_k) >
-                           machine.l2.bytes / dim_qk;  // 4 times the L2
+  // Long key tiles load and store each output less often. Zen 3, of the peak,
+  // 192, 384 and 768 keys: dim 64, T 8192 83.9, 85.0, 86.4; dim 128, T 2048
+  // 88.0, 88.4, 89.3; dim 256, T 1024 90.7, 91.3, 91.1. A copied tile of v
+  // takes room of its own (dim 128, 64 rows: 87.1, 86.2, 85.8).
+  tile.key_tile = dim <= 160 && tile.pack_v != Pack::kTile ? 768 : 384;
+
+  // Early touches pay where a kv head's keys come from the L3 (Zen 3, 8 times
+  // its L2: dim 128, 8192 keys 79 to 87 % of the peak, 6144 79 to 86, 4096 88.9
+  // to 88.9; dim 64, 16384 81.6 to 82.9; dim 256, 4096 72 to 78, 2048 86.9 to
+  // 84.8), and where little is done with what comes from memory (dim 64, T 197,
+  // 96 heads: 73 to 76; dim 40, 4096 queries and 77 keys, 16 heads: 63 to 67).
+  // Elsewhere they cost one or two.
+  const bool keys_far = static_cast<double>(problem.len_k) *
+                            static_cast<double>(dim_qk + dim_v) *
+                            sizeof(float) >
+                        8 * static_cast<double>(machine.l2.bytes);
   const bool all_far =
       few_keys &&
       TensorBytes(problem) > static_cast<double>(machine.l3.bytes) / 4;
-  tile.prefetch = wide_keys_far || all_far;
+  tile.prefetch = keys_far || all_far;
 
   tile = RoundTile(tile, problem, kernels);
   const size_t room = machine.l2.bytes / 4 * 3;

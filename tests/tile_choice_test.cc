@@ -58,31 +58,51 @@ TileChoice Choose(const RecordSet& set, const heed_problem& problem,
 }
 
 // What the model says for one head or many of a prompt of so many tokens, with
-// an L3 of 32 MB.
-Tile ModelOf(int64_t heads, int64_t len, int32_t dtype = HEED_F32) {
+// an L2 of 512 KB and an L3 of 32 MB.
+Tile ModelOf(int64_t heads, int64_t len, int32_t dtype = HEED_F32,
+             int64_t dim = 64) {
   int64_t best;
   EXPECT_GT(SupportedTargets(&best, 1), 0u);
   Machine machine = ThisMachine();
+  machine.l2.bytes = size_t{512} << 10;
   machine.l3.bytes = size_t{32} << 20;
-  heed_problem problem = MakeProblem(1, heads, heads, len, len, 64, 64);
+  heed_problem problem = MakeProblem(1, heads, heads, len, len, dim, dim);
   problem.dtype = dtype;
   return ModelTile(problem, GetKernels(best, KernelDType(dtype)), machine, 1);
 }
 
-TEST(ModelTile, ReadsFewKeysWhereTheyLieAndAtOnce) {
+TEST(ModelTile, ReadsFewKeysWhereTheyLie) {
   EXPECT_EQ(ModelOf(1, 197).pack_v, Pack::kNone);
-  EXPECT_EQ(ModelOf(1, 197).key_tile, 240u);
   EXPECT_EQ(ModelOf(1, 1024).pack_v, Pack::kCall);
-  EXPECT_LT(ModelOf(1, 1024).key_tile, 1024u);
   // 16 bits are copied whatever the length.
   EXPECT_NE(ModelOf(1, 197, HEED_BF16).pack_v, Pack::kNone);
-  EXPECT_LT(ModelOf(1, 197, HEED_BF16).key_tile, 240u);
+}
+
+TEST(ModelTile, TakesAWholeChunkOfKeysAtOnceWhereItIsNear) {
+  EXPECT_EQ(ModelOf(1, 197).key_tile, 240u);
+  EXPECT_EQ(ModelOf(1, 8192).key_tile, 768u);
+  EXPECT_EQ(ModelOf(1, 8192, HEED_BF16).key_tile, 768u);
+  EXPECT_EQ(ModelOf(1, 8192, HEED_F32, 128).key_tile, 768u);
+  EXPECT_EQ(ModelOf(1, 8192, HEED_F32, 256).key_tile, 384u);
+}
+
+TEST(ModelTile, CutsFewRowsIntoLikeBlocks) {
+  EXPECT_EQ(ModelOf(1, 96).row_block, 96u);
+  EXPECT_EQ(ModelOf(1, 128).row_block, 64u);
+  EXPECT_EQ(ModelOf(1, 197).row_block, 112u);
 }
 
 TEST(ModelTile, TouchesAheadWhereFewKeysComeFromFarAway) {
   EXPECT_FALSE(ModelOf(12, 197).prefetch);
   EXPECT_TRUE(ModelOf(96, 197).prefetch);
   EXPECT_FALSE(ModelOf(96, 1024).prefetch);
+}
+
+TEST(ModelTile, TouchesAheadWhereAHeadsKeysAreFarAway) {
+  EXPECT_FALSE(ModelOf(1, 4096, HEED_F32, 128).prefetch);
+  EXPECT_TRUE(ModelOf(1, 6144, HEED_F32, 128).prefetch);
+  EXPECT_FALSE(ModelOf(1, 8192).prefetch);
+  EXPECT_TRUE(ModelOf(1, 16384).prefetch);
 }
 
 // As if the record had been written on a machine that differs in this.
