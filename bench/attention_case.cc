@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "bench/shortest_tasks.h"
 #include "runtime/plan.h"
 #include "runtime/problem.h"
 #include "runtime/tile_model.h"
@@ -207,6 +208,11 @@ void AttentionRun::Run() {
   // Verify() has seen this very call succeed.
   RunSet(next_set_);
   if (++next_set_ == attention_->sets()) next_set_ = 0;
+}
+
+double AttentionRun::TaskSeconds(double seconds) {
+  if (!library_.path.empty()) return 0;
+  return ShortestTasks(plan_.get(), seconds, [this] { Run(); });
 }
 
 heed_status AttentionRun::RunSet(size_t set) {

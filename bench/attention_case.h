@@ -94,6 +94,9 @@ class AttentionRun {
   // One call, on the next set.
   void Run();
 
+  // See shortest_tasks.h; 0 with another library than the linked one.
+  double TaskSeconds(double seconds);
+
   // What the plan chose, and by what right; empty without a plan. Of the linked
   // library only: another's plan is its own.
   std::string Tile() const;

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bench/attention_case.h"
@@ -14,6 +16,7 @@
 #include "bench/options.h"
 #include "bench/pairs.h"
 #include "bench/roof.h"
+#include "bench/shortest_tasks.h"
 #include "bench/stages.h"
 #include "bench/table.h"
 
@@ -81,6 +84,61 @@ TEST(Table, PercentagesAreOfTheRowsPeak) {
   EXPECT_EQ(figures["rounds"]["kept"].size(), 3u);
   EXPECT_NE(TableMarkdown({}, {row}).find("| tiny | 1 | AVX2 | 25.00 ms |"),
             std::string::npos);
+}
+
+TEST(Table, TasksArePerCentOfTheSamePeakAndMissingInDecodes) {
+  TableRow row = RowOf({RoundOf(100, 100, 0.02, 100e9)});
+  EXPECT_TRUE(
+      nlohmann::json::parse(TableJson({}, {row}))["rows"][0]["pct_peak_tasks"]
+          .is_null());
+  row.task_seconds = 0.0125;
+  const auto json = nlohmann::json::parse(TableJson({}, {row}));
+  EXPECT_DOUBLE_EQ(json["rows"][0]["tasks_us"], 12500);
+  EXPECT_DOUBLE_EQ(json["rows"][0]["pct_peak_tasks"], 80);
+  EXPECT_NE(TableMarkdown({}, {row}).find("| 50.0 | 50.0 | 80.0 |"),
+            std::string::npos);
+}
+
+// Sleeps as long as the block has rows, in milliseconds.
+void Sleep(const Block& block) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(block.rows));
+}
+void SleepPacking(const Block& block, size_t /*begin*/, size_t /*end*/) {
+  Sleep(block);
+}
+
+TEST(ShortestTasks, OneUndisturbedRunOfEachTaskIsEnough) {
+  heed_plan plan{};
+  plan.row_blocks = 2;
+  plan.workers = 1;
+  plan.kernels.attend = &Sleep;
+  plan.kernels.pack = &SleepPacking;
+  const float q = 0, k = 0;
+  // Each task takes two seconds once, and 1, 2 and 3 ms twice.
+  size_t calls = 0;
+  const double seconds = ShortestTasks(&plan, 0, [&] {
+    Block block{};
+    block.q = &q;
+    block.k = &k;
+    block.rows = calls == 0 ? 2000 : 1;
+    plan.kernels.pack(block, 0, 300);
+    block.rows = calls == 1 ? 2000 : 2;
+    plan.kernels.attend(block);
+    block.row_begin = 96;
+    block.rows = calls == 2 ? 2000 : 3;
+    plan.kernels.attend(block);
+    ++calls;
+  });
+  EXPECT_EQ(calls, 3u);
+  EXPECT_GE(seconds, 6e-3);
+  EXPECT_LT(seconds, 2);
+  EXPECT_EQ(plan.kernels.attend, &Sleep);
+  EXPECT_EQ(plan.kernels.pack, &SleepPacking);
+}
+
+TEST(ShortestTasks, DecodesHaveNone) {
+  heed_plan plan{};
+  EXPECT_EQ(ShortestTasks(&plan, 0, [] { FAIL(); }), 0);
 }
 
 TEST(Table, SaysSoWhenNoRoundWasQuiet) {

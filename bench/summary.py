@@ -55,10 +55,13 @@ def duration(us):
 
 
 def share(row):
-    """'74 (76)': per cent of the roof that binds the shape, of the median and of the best call."""
+    """'74 (76; 78)': per cent of the roof that binds the shape, of the median, of the best call and, in
+    prompts, of the shortest time of each task."""
     kind = "pct_bw" if row["pct_bw_min_time"] is not None else "pct_peak"
-    median, best = row[kind], row[kind + "_min_time"]
-    text = f"({best:.0f})" if median is None else f"{median:.0f} ({best:.0f})"
+    median, best, tasks = row[kind], row[kind + "_min_time"], row.get(kind + "_tasks")
+    text = f"({best:.0f})" if tasks is None else f"({best:.0f}; {tasks:.0f})"
+    if median is not None:
+        text = f"{median:.0f} {text}"
     return text + (" of read" if kind == "pct_bw" else "")
 
 
@@ -261,8 +264,9 @@ def summary(folder):
         text += f"\nNot measured: {', '.join(missing)} (`bench/suite.sh --resume` goes on).\n"
     text += "\n## Noise\n" + noise(table, pairs, environment)
     text += ("\n## Shapes\nMedians of quiet rounds (`-`: none was), the shortest of all calls, and per cent of "
-             "the FMA peak or, in decoding, of the read bandwidth of the same run, the shortest call's in "
-             "brackets. "
+             "the FMA peak or, in decoding, of the read bandwidth of the same run; in brackets the shortest "
+             "call's and, in prompts, that of a call made of the shortest time of each of its tasks, which "
+             "a neighbour disturbs least. "
              f"`{table['command']}`: [table.md](table.md).\n\n") + core_table(table)
     if peers:
         text += ("\n## Against other libraries\nheed's time over that of each shape's fastest peer, in the "
@@ -306,7 +310,8 @@ On {table['cpu']}, {table['threads']} threads, {table['targets'].split()[0]}, {t
 commit {table['commit']}:
 medians of the rounds in which the machine was quiet (`-`: none was), the shortest of all calls, and in per
 cent, the latter in brackets, what they are of the FMA peak measured in the same run, and in decoding of its
-read bandwidth. [summary.md]({at}/summary.md)
+read bandwidth; last in the brackets what a call would take by the shortest time of each of its tasks.
+[summary.md]({at}/summary.md)
 says more: how quiet the machine was, other libraries beside heed, where the time goes, what options cost.
 `bench/suite.sh` makes all of it, on any machine.{noisy}
 

@@ -39,6 +39,7 @@ bool MeasureTable(const BenchOptions& options, BenchContext* context,
         row.flops = attention.flops();
         row.bytes = attention.bytes();
         row.rounds = Interleave(wanted, &roof, [&run] { run.Run(); });
+        row.task_seconds = run.TaskSeconds(options.seconds);
         rows->push_back(row);
       }
     }

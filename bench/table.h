@@ -19,6 +19,7 @@ struct TableRow {
   std::string tile, tier;       // what the plan chose, and why
   double flops = 0, bytes = 0;  // of one call
   std::vector<Round> rounds;
+  double task_seconds = 0;  // of a call, by its shortest tasks; 0: a decode
   double best_canary = 0;  // of the whole process; elements per second
 };
 

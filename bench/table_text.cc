@@ -84,6 +84,9 @@ Json RowJson(const TableRow& row) {
   json["fma_peak_gflops"] = Rounded(summary.fma * 1e-9);
   json["pct_peak"] = Percent(row.flops, median, summary.fma);
   json["pct_peak_min_time"] = Percent(row.flops, least, summary.fma);
+  json["tasks_us"] =
+      row.task_seconds == 0 ? Json() : Json(Rounded(row.task_seconds * 1e6));
+  json["pct_peak_tasks"] = Percent(row.flops, row.task_seconds, summary.fma);
   json["gbs"] = Rate(row.bytes, median);
   json["read_peak_gbs"] =
       summary.read == 0 ? Json() : Json(Rounded(summary.read * 1e-9));
@@ -101,23 +104,27 @@ std::string TableMarkdown(const Provenance& provenance,
   text +=
       "\nmedian is of the kept rounds, those in which the canary was within "
       "10 % of its best before and after the call; best is the shortest call "
-      "and peaks are the largest of all rounds of the row. GFLOP/s counts "
-      "visible pairs * 2 * "
-      "(D + Dv), GB/s counts q, k, v and out once.\n\n"
+      "and peaks are the largest of all rounds of the row; tasks is what a "
+      "call would take by the shortest time of each of its tasks. GFLOP/s "
+      "counts visible pairs * 2 * (D + Dv), GB/s counts q, k, v and out "
+      "once.\n\n"
       "| shape | threads | target | median | best | GFLOP/s | FMA peak | % of "
-      "peak | best % | GB/s | % of read | best % | kept / dropped | tier |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+      "peak | best % | tasks % | GB/s | % of read | best % | kept / dropped | "
+      "tier |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const TableRow& row : rows) {
     const Summary summary = Summarize(row.rounds, row.best_canary);
     const double median = summary.median_seconds, least = summary.min_seconds;
     text += fmt::format(
         "| {} | {} | {} | {} | {} | {} | {:.1f} | {} | {} | {} | {} | {} | {} "
+        "| {} "
         "/ {} | {} |\n",
         row.shape, row.threads, row.target,
         median == 0 ? "no quiet round" : Duration(median),
         least == 0 ? "-" : Duration(least), Cell(Rate(row.flops, median)),
         summary.fma * 1e-9, Cell(Percent(row.flops, median, summary.fma)),
         Cell(Percent(row.flops, least, summary.fma)),
+        Cell(Percent(row.flops, row.task_seconds, summary.fma)),
         Cell(Rate(row.bytes, median)),
         Cell(Percent(row.bytes, median, summary.read)),
         Cell(Percent(row.bytes, least, summary.read)), summary.kept,

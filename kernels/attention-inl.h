@@ -125,9 +125,11 @@ template <class T>
 HWY_INLINE void BlendPending(Task& t, size_t key_end) {
   if (t.pending >= key_end) return;
   const bool visible_only = t.hidden && !IsFinite<T>(t.b, t.pending, key_end);
+  // All columns in one span if their tiles are alike.
   const size_t first = FirstColumnTileVecs(t.o_vecs);
-  BlendSpan<T>(t, {0, first, first}, key_end, visible_only);
-  BlendSpan<T>(t, {first, t.o_vecs, 2}, key_end, visible_only);
+  const size_t end = first == 2 ? t.o_vecs : first;
+  BlendSpan<T>(t, {0, end, first}, key_end, visible_only);
+  BlendSpan<T>(t, {end, t.o_vecs, 2}, key_end, visible_only);
   t.pending = key_end;
   t.o_fresh = false;
   t.hidden = false;

@@ -17,7 +17,7 @@ namespace heed {
 
 // Bumped when a tile's meaning or a kernel's speed profile changes: older
 // records are then ignored.
-constexpr int kKernelAbi = 2;
+constexpr int kKernelAbi = 3;
 // What is written, and the oldest reader that understands it. A record that
 // asks for a newer reader is a miss; unknown members are ignored.
 constexpr int kRecordSchema = 2;
