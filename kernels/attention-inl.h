@@ -35,9 +35,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 using RowTag = hn::ScalableTag<float>;
 
 HWY_INLINE Layout PrefillLayout(const Tile& tile, size_t dim_qk, size_t dim_v) {
-  const PathSizes path = {kPanelVecs * hn::Lanes(RowTag()), RunRows(), dim_qk,
+  const PathSizes path = {kPanelVecs * hn::Lanes(RowTag()), StripRows(), dim_qk,
                           kPackRows * dim_qk};
   return MakeLayout(tile, dim_v, path, tile.pack_k == Pack::kTile ? dim_qk : 0);
+}
+
+// Scores of any row, StripRows() elements from key to key.
+HWY_INLINE float* ScoresOf(const Task& t, size_t row, size_t key) {
+  const size_t of_strip = row % StripRows();
+  return t.Scores(row - of_strip, key) + of_strip;
 }
 
 // Column tiles of one width: vectors [begin, end) of a row of o, `vecs` at a
@@ -54,8 +60,7 @@ HWY_INLINE void BlendColumns(const Task& t, const ColumnSpan& span, size_t row,
   BlendInput in;
   const size_t key_begin = keys.begin - keys.lead;
   for (size_t pair = 0; pair < kRowPairs; ++pair) {
-    const size_t of_run = (row + 2 * pair) % RunRows();
-    in.p[pair] = t.Scores(row + 2 * pair - of_run, key_begin) + of_run;
+    in.p[pair] = ScoresOf(t, row + 2 * pair, key_begin);
   }
   in.keys = keys.end - keys.begin;
   in.lead = keys.lead;
@@ -190,10 +195,8 @@ HWY_INLINE ScoreInput InputOf(const Task& t, const KeyRows& keys, size_t row,
 // Scores of keys [begin, end) of one step for the vector of rows at `row`.
 HWY_INLINE void ScoreRows(const Task& t, const KeyRows& keys, size_t row,
                           size_t begin, size_t end) {
-  const size_t of_run = row % RunRows();
-  ScoreVector(InputOf(t, keys, row, begin, end),
-              t.Scores(row - of_run, begin) + of_run, t.at.s_stride,
-              t.Row(kTop) + row);
+  ScoreVector(InputOf(t, keys, row, begin, end), ScoresOf(t, row, begin),
+              t.at.s_stride, t.Row(kTop) + row);
 }
 
 // Scores of keys [begin, end) of one step for the panel at `row`; none for the

@@ -17,11 +17,11 @@ namespace heed {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows whose scores lie side by side, key after key: a vector's. The L1 then
-// reads a row group's weights as one or two streams. (All rows of a block side
-// by side, 4 to 7 cache lines a key: a blend of 192 keys ran at 87 to 95 % of
-// the peak, so at 98.) Two at least, for BlendInput::p.
-HWY_INLINE size_t RunRows() {
+// Rows whose scores lie side by side, key after key, in a strip: a vector's.
+// The L1 then reads a row group's weights as one or two streams. (All rows of a
+// block side by side, 4 to 7 cache lines a key: a blend of 192 keys ran at 87
+// to 95 % of the peak, so at 98.) Two at least, for BlendInput::p.
+HWY_INLINE size_t StripRows() {
   return HWY_MAX(hn::Lanes(hn::ScalableTag<float>()), size_t{2});
 }
 
@@ -29,8 +29,8 @@ constexpr size_t kRowPairs = 3;
 
 // Weights and values of one register tile.
 struct BlendInput {
-  // Weights of the first key to rows 0 and 1, 2 and 3, 4 and 5: runs are an
-  // even number of rows, so a pair lies in one. RunRows() elements between
+  // Weights of the first key to rows 0 and 1, 2 and 3, 4 and 5: strips are an
+  // even number of rows, so a pair lies in one. StripRows() elements between
   // keys.
   const float* p[kRowPairs];
   const float* v;        // [keys, columns of the first tile]
@@ -80,7 +80,7 @@ HWY_NOINLINE void BlendTile(const BlendInput& in, bool fresh,
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
-  const size_t p_stride = RunRows();
+  const size_t p_stride = StripRows();
   for (size_t column = 0; column < in.columns; ++column) {
     V a00 = hn::Zero(d), a01 = a00, a02 = a00, a10 = a00, a11 = a00, a12 = a00;
     V a20 = a00, a21 = a00, a22 = a00, a30 = a00, a31 = a00, a32 = a00;

@@ -69,10 +69,10 @@ struct ScoreInput {
 // The panel's accumulators take in elements 0 and 1 of three keys, s even and t
 // odd, or start with them.
 template <bool kFirst, class D, class V = hn::Vec<D>>
-HWY_INLINE void AddPair(D d, const float* q, const float* k0, const float* k1,
-                        const float* k2, V& s00, V& s01, V& s10, V& s11, V& s20,
-                        V& s21, V& t00, V& t01, V& t10, V& t11, V& t20,
-                        V& t21) {
+HWY_INLINE void AddPanelElements(D d, const float* q, const float* k0,
+                                 const float* k1, const float* k2, V& s00,
+                                 V& s01, V& s10, V& s11, V& s20, V& s21, V& t00,
+                                 V& t01, V& t10, V& t11, V& t20, V& t21) {
   const size_t lanes = hn::Lanes(d);
   const V q0 = hn::Load(d, q);
   const V q1 = hn::Load(d, q + lanes);
@@ -124,20 +124,20 @@ HWY_NOINLINE void ScoreStep(const ScoreInput& in, float* HWY_RESTRICT s,
     const size_t two = 2 * kPanelVecs * lanes;
     size_t i = 0;
     if (HWY_LIKELY(dim >= kUnrolledElements)) {
-      AddPair<true>(d, q, k0, k1, k2, s00, s01, s10, s11, s20, s21, t00, t01,
-                    t10, t11, t20, t21);
+      AddPanelElements<true>(d, q, k0, k1, k2, s00, s01, s10, s11, s20, s21,
+                             t00, t01, t10, t11, t20, t21);
 #pragma GCC unroll 4
       for (i = 2; i < kUnrolledElements; i += 2) {
         q += two;
-        AddPair<false>(d, q, k0 + i, k1 + i, k2 + i, s00, s01, s10, s11, s20,
-                       s21, t00, t01, t10, t11, t20, t21);
+        AddPanelElements<false>(d, q, k0 + i, k1 + i, k2 + i, s00, s01, s10,
+                                s11, s20, s21, t00, t01, t10, t11, t20, t21);
       }
       q += two;
     }
 #pragma GCC unroll 4
     for (; i + 2 <= dim; i += 2) {
-      AddPair<false>(d, q, k0 + i, k1 + i, k2 + i, s00, s01, s10, s11, s20, s21,
-                     t00, t01, t10, t11, t20, t21);
+      AddPanelElements<false>(d, q, k0 + i, k1 + i, k2 + i, s00, s01, s10, s11,
+                              s20, s21, t00, t01, t10, t11, t20, t21);
       q += two;
     }
     if (i < dim) {
@@ -207,10 +207,11 @@ constexpr size_t kVectorKeys = 4;  // 4 * 2 chains + 2 q + 1 k = 11 registers
 
 // The same of four keys, for `row` elements from one of q to the next.
 template <bool kFirst, class D, class V = hn::Vec<D>>
-HWY_INLINE void AddTwoToFour(D d, const float* q, size_t row, const float* k0,
-                             const float* k1, const float* k2, const float* k3,
-                             V& s0, V& s1, V& s2, V& s3, V& t0, V& t1, V& t2,
-                             V& t3) {
+HWY_INLINE void AddVectorElements(D d, const float* q, size_t row,
+                                  const float* k0, const float* k1,
+                                  const float* k2, const float* k3, V& s0,
+                                  V& s1, V& s2, V& s3, V& t0, V& t1, V& t2,
+                                  V& t3) {
   const V even = hn::Load(d, q);
   const V odd = hn::Load(d, q + row);
   AddTwo<kFirst>(d, k0, even, odd, s0, t0);
@@ -242,20 +243,20 @@ inline HWY_NOINLINE void ScoreVector(const ScoreInput& in,
     const float* HWY_RESTRICT q = in.q;
     size_t i = 0;
     if (HWY_LIKELY(dim >= kUnrolledElements)) {
-      AddTwoToFour<true>(d, q, row, k0, k1, k2, k3, s0, s1, s2, s3, t0, t1, t2,
-                         t3);
+      AddVectorElements<true>(d, q, row, k0, k1, k2, k3, s0, s1, s2, s3, t0, t1,
+                              t2, t3);
 #pragma GCC unroll 4
       for (i = 2; i < kUnrolledElements; i += 2) {
         q += 2 * row;
-        AddTwoToFour<false>(d, q, row, k0 + i, k1 + i, k2 + i, k3 + i, s0, s1,
-                            s2, s3, t0, t1, t2, t3);
+        AddVectorElements<false>(d, q, row, k0 + i, k1 + i, k2 + i, k3 + i, s0,
+                                 s1, s2, s3, t0, t1, t2, t3);
       }
       q += 2 * row;
     }
 #pragma GCC unroll 4
     for (; i + 2 <= dim; i += 2) {
-      AddTwoToFour<false>(d, q, row, k0 + i, k1 + i, k2 + i, k3 + i, s0, s1, s2,
-                          s3, t0, t1, t2, t3);
+      AddVectorElements<false>(d, q, row, k0 + i, k1 + i, k2 + i, k3 + i, s0,
+                               s1, s2, s3, t0, t1, t2, t3);
       q += 2 * row;
     }
     if (i < dim) {

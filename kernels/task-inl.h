@@ -27,9 +27,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 struct Layout {
   size_t panel;        // rows of one panel
   size_t rows_padded;  // the row block, up to whole panels
-  // s is [runs of rows][s_keys][s_stride], see RunRows.
-  size_t s_stride;    // rows of a run: elements between keys
-  size_t s_keys;      // keys that a run has room for
+  // s is [strips of rows][s_keys][s_stride], see StripRows.
+  size_t s_stride;    // rows of a strip: elements between keys
+  size_t s_keys;      // keys that a strip has room for
   size_t s_second;    // elements from a panel's first vector to its second
   size_t o_stride;    // elements between rows in o: dim_v up to whole vectors
   size_t row_stride;  // elements between the arrays of one float a row
@@ -70,7 +70,7 @@ HWY_INLINE size_t Place(size_t floats, size_t& end) {
 // What one path keeps for its rows beside what both do.
 struct PathSizes {
   size_t panel;     // rows of one panel
-  size_t run;       // rows of one run of scores; panels are whole runs
+  size_t strip;     // rows of one strip of scores; panels are whole strips
   size_t q_floats;  // a row of q
   size_t stage_floats;
 };
@@ -82,13 +82,13 @@ HWY_INLINE Layout MakeLayout(const Tile& tile, size_t dim_v,
   Layout at;
   at.panel = path.panel;
   at.rows_padded = RoundUp(tile.row_block, at.panel);
-  at.s_stride = path.run;
+  at.s_stride = path.strip;
   // Scores are made in whole groups of keys, from any key on. 16 and 2: whole
-  // cache lines, an odd number of them for eight rows, so that two runs never
+  // cache lines, an odd number of them for eight rows, so that two strips never
   // lie a multiple of 4 KB apart.
   at.s_keys =
       RoundUp(tile.key_tile + HWY_MAX(kKeyGroup, kVectorKeys) - 1, 16) + 2;
-  at.s_second = path.run > lanes ? lanes : at.s_keys * at.s_stride;
+  at.s_second = path.strip > lanes ? lanes : at.s_keys * at.s_stride;
   at.o_stride = RoundUp(dim_v, lanes);
   at.row_stride = RoundUp(RoundUp(at.rows_padded, kLineFloats), lanes);
   size_t end = 0;
@@ -152,7 +152,7 @@ struct Task {
   HWY_INLINE float* Row(RowArray array) const {
     return scratch + at.rows + array * at.row_stride;
   }
-  // Scores of the run that begins with `row`.
+  // Scores of the strip that begins with `row`.
   HWY_INLINE float* Scores(size_t row, size_t key) const {
     return scratch + at.s + row * at.s_keys + (key - tile_begin) * at.s_stride;
   }
