@@ -10,7 +10,9 @@
 namespace heed {
 namespace {
 
-constexpr int kFewestCalls = 3;
+// On a machine that is quiet an eighth of the time, nine tasks in ten have
+// then had one such moment.
+constexpr int kFewestCalls = 16;
 
 // Kernels are plain functions, so what clocks them has its state here.
 struct TaskClock {

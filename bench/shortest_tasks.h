@@ -15,8 +15,8 @@
 
 namespace heed {
 
-// Makes `call`, which runs the plan, for `seconds` and three times at least,
-// and returns the sum of each task's shortest time over the threads that share
+// Makes `call`, which runs the plan, for `seconds` and 16 times at least, and
+// returns the sum of each task's shortest time over the threads that share
 // them, in seconds: row blocks, and the copies they read. 0 for plans that
 // decode. The plan is as it was on return. One at a time in a process.
 double ShortestTasks(heed_plan* plan, double seconds,

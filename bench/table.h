@@ -20,7 +20,7 @@ struct TableRow {
   double flops = 0, bytes = 0;  // of one call
   std::vector<Round> rounds;
   double task_seconds = 0;  // of a call, by its shortest tasks; 0: a decode
-  double best_canary = 0;  // of the whole process; elements per second
+  double best_canary = 0;   // of the whole process; elements per second
 };
 
 // Measures every shape on every target and thread count, and says on stderr

@@ -43,9 +43,9 @@ def table_row(shape, threads, median_us, kept):
     row = {"shape": shape, "problem": f"b1_{shape}", "threads": threads, "rounds_kept": kept,
            "rounds_dropped": 12 - kept, "median_us": median_us, "min_us": 100.0,
            "pct_peak": None if median_us is None else 60.4, "pct_peak_min_time": 70.6, "pct_bw": None,
-           "pct_bw_min_time": None, "rounds": {"canary_before": [0.5 + i / 22 for i in range(12)]}}
+           "pct_bw_min_time": None, "fma_peak_gflops": 100.0, "read_peak_gbs": None, "rounds": {"canary_before": [0.5 + i / 22 for i in range(12)]}}
     if shape == "decode":
-        row.update(pct_bw=51.0, pct_bw_min_time=52.0)
+        row.update(pct_bw=51.0, pct_bw_min_time=52.0, read_peak_gbs=20.0)
     else:
         row.update(pct_peak_tasks=None if threads == 2 else 77.8)
     return row
@@ -118,6 +118,15 @@ class Summary(unittest.TestCase):
         text = self.summarize()
         self.assertIn("| vit `b1_vit` | 123.4 us | 100.0 us | 60 (71; 78) | - | 100.0 us | (71) |", text)
         self.assertIn("| decode `b1_decode` | 4.57 ms | 100.0 us | 51 (52) of read | 4.00 ms |", text)
+
+    def test_shares_are_of_the_largest_peak_of_the_run(self):
+        low = table_row("long", 1, 123.4, 9)
+        low["fma_peak_gflops"] = 80.0
+        self.write("table", [table_row("vit", 1, 123.4, 9), low])
+        text = self.summarize()
+        self.assertIn("| vit `b1_vit` | 123.4 us | 100.0 us | 60 (71; 78) |", text)
+        self.assertIn("| long `b1_long` | 123.4 us | 100.0 us | 48 (56; 62) |", text)
+        self.assertIn("best calls reach 56 to 71 % of the FMA peak", text)
 
     def test_says_how_quiet_the_machine_was(self):
         text = self.summarize()
