@@ -103,43 +103,27 @@ HWY_INLINE void DecodePending(Task& t, const StepRows<T>& v, Touches& touches,
   t.hidden = false;
 }
 
-// Where the rows of k or v lie: `stride` elements apart, in pages page_stride
-// apart if there are pages.
-template <class T>
-struct KeyPlaces {
-  const T* first;
-  size_t dim;
-  int64_t stride, page_stride;
-};
-
-// Points `rows` at the keys of [step, end), page by page. (Asking for every
-// page where it begins took two divisions each, 4 cycles a key with pages of
-// 16.)
-template <class T>
-HWY_INLINE void PointAt(const Block& b, size_t step, size_t end,
-                        const KeyPlaces<T>& places, StepRows<T>& rows) {
-  const bool on_end = places.stride == static_cast<int64_t>(places.dim);
+// Points `rows` at the keys of [step, end) by at(key), page by page.
+template <class T, class F>
+HWY_INLINE void PointAt(const Block& b, size_t step, size_t end, size_t dim,
+                        int64_t stride, const F& at, StepRows<T>& rows) {
+  const bool on_end = stride == static_cast<int64_t>(dim);
   size_t n = 0;
   rows.run_count = 0;
   const auto add_run = [&](const T* row, size_t count) HWY_ATTR {
     // Rows without elements may be anywhere.
-    if (places.dim == 0) return;
+    if (dim == 0) return;
     rows.runs[rows.run_count++] = {reinterpret_cast<const char*>(row),
-                                   count * places.dim * sizeof(T)};
+                                   count * dim * sizeof(T)};
   };
-  const bool paged = b.pages.table != nullptr;
-  size_t page = paged ? step / b.pages.size : 0;
-  size_t in_page = paged ? step % b.pages.size : step;
-  const size_t page_size = paged ? b.pages.size : b.len_k;
-  for (size_t key = step; key < end; ++page, in_page = 0) {
-    const size_t run = HWY_MIN(page_size - in_page, end - key);
-    const T* row = places.first + static_cast<int64_t>(in_page) * places.stride;
-    if (paged) row += b.pages.table[page] * places.page_stride;
+  for (size_t key = step; key < end;) {
+    const size_t run = HWY_MIN(RunOfKeys(b, key), end - key);
+    const T* row = at(key);
     if (on_end) add_run(row, run);
     for (size_t i = 0; i < run; ++i) {
       if (!on_end) add_run(row, 1);
       rows.at[n++] = row;
-      row += places.stride;
+      row += stride;
     }
     key += run;
   }
@@ -158,10 +142,9 @@ struct Decode {
 template <class T>
 HWY_INLINE void PointAtK(const Block& b, size_t step, size_t end,
                          StepRows<T>& rows) {
-  PointAt<T>(
-      b, step, HWY_MIN(step + kStep, end),
-      {static_cast<const T*>(b.k), b.dim_qk, b.k_stride, b.pages.k_stride},
-      rows);
+  PointAt(
+      b, step, HWY_MIN(step + kStep, end), b.dim_qk, b.k_stride,
+      [&](size_t key) HWY_ATTR { return KeyAt<T>(b, key); }, rows);
 }
 
 // The step of keys from `step` on, in w.k and w.v.
@@ -170,10 +153,9 @@ HWY_INLINE void PointAtStep(Decode<T>& w, size_t step) {
   const Block& b = w.t.b;
   const size_t n = step / kStep % 2;
   PointAtK<T>(b, step, w.end, w.k[n]);
-  PointAt<T>(
-      b, step, HWY_MIN(step + kStep, w.end),
-      {static_cast<const T*>(b.v), b.dim_v, b.v_stride, b.pages.v_stride},
-      w.v[n]);
+  PointAt(
+      b, step, HWY_MIN(step + kStep, w.end), b.dim_v, b.v_stride,
+      [&](size_t key) HWY_ATTR { return ValueAt<T>(b, key); }, w.v[n]);
 }
 
 HWY_INLINE Layout DecodeLayout(size_t rows, size_t dim_qk, size_t dim_v) {

@@ -92,12 +92,12 @@ HWY_INLINE void AddPanelElements(D d, const float* q, const float* k0,
 // A score is two chains, even and odd elements, and their sum: half the length,
 // so about 0.7 of one chain's rounding error (tests/row_program.h).
 // The chains start with a product, not a sum with 0: stores take the slots of
-// multiply-adds, 1.6 cycles each, but not those of products, and a group's
-// start is when the stores of the one before are due (D 64: 96.1 to 97.5 % of
-// the peak). The signs of zeros that this changes reach neither weight nor sum.
-// In the last group the last key repeats where keys run out: its score is
-// written again and leaves the maximum as it is. Not inlined: inside the block
-// function g++ 12 spills ten registers per 48 multiply-adds.
+// multiply-adds, a cycle each, 1.6 of six at once, but not those of products,
+// and a group's start is when the stores of the one before are due (D 64: 96.1
+// to 97.5 % of the peak). The signs of zeros that this changes reach neither
+// weight nor sum. In the last group the last key repeats where keys run out:
+// its score is written again and leaves the maximum as it is. Not inlined:
+// inside the block function g++ 12 spills ten registers per 48 multiply-adds.
 //
 // Tried and no better: k packed side by side, so that the broadcasts come from
 // one line (D 64 and 128: within 0.3 points).

@@ -177,7 +177,8 @@ Tile ModelTile(const heed_problem& problem, const Kernels& kernels,
   // 192, 384 and 768 keys: dim 64, T 8192 83.9, 85.0, 86.4; dim 128, T 2048
   // 88.0, 88.4, 89.3; dim 256, T 1024 90.7, 91.3, 91.1. A copied tile of v
   // takes room of its own (dim 128, 64 rows: 87.1, 86.2, 85.8).
-  tile.key_tile = dim <= 160 && tile.pack_v != Pack::kTile ? 768 : 384;
+  const bool whole_chunk = dim <= 160 && tile.pack_v != Pack::kTile;
+  tile.key_tile = whole_chunk ? kMaxKeyTile : kMaxKeyTile / 2;
 
   // Early touches pay where a kv head's keys come from the L3 (Zen 3, 8 times
   // its L2: dim 128, 8192 keys 79 to 87 % of the peak, 6144 79 to 86, 4096 88.9

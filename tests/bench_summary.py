@@ -43,7 +43,8 @@ def table_row(shape, threads, median_us, kept):
     row = {"shape": shape, "problem": f"b1_{shape}", "threads": threads, "rounds_kept": kept,
            "rounds_dropped": 12 - kept, "median_us": median_us, "min_us": 100.0,
            "pct_peak": None if median_us is None else 60.4, "pct_peak_min_time": 70.6, "pct_bw": None,
-           "pct_bw_min_time": None, "fma_peak_gflops": 100.0, "read_peak_gbs": None, "rounds": {"canary_before": [0.5 + i / 22 for i in range(12)]}}
+           "pct_bw_min_time": None, "fma_peak_gflops": 100.0, "read_peak_gbs": None,
+           "rounds": {"canary_before": [0.5 + i / 22 for i in range(12)]}}
     if shape == "decode":
         row.update(pct_bw=51.0, pct_bw_min_time=52.0, read_peak_gbs=20.0)
     else:
