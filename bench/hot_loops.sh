@@ -25,6 +25,7 @@ LC_ALL=C "$objdump" -d -C --no-show-raw-insn "$program" | awk '
     hot["ScoreStep("]
     hot["BlendTile<6, 2>("]
     hot["BlendTile<4, 3>("]
+    hot["BlendTile<6, 4>("]
     hot["WeighStep<2,"]
     hot["RunTile<6ul, float>("]
     hot["RunTile<8ul, float>("]
@@ -32,8 +33,11 @@ LC_ALL=C "$objdump" -d -C --no-show-raw-insn "$program" | awk '
     for (i in types) {
       hot["ScoreRows<1, " types[i] ">("]
       hot["ScoreRows<4, " types[i] ">("]
+      hot["ScoreRows<8, " types[i] ">("]
       hot["DecodeBlend<1, 8, " types[i] ">("]
       hot["DecodeBlend<4, 2, " types[i] ">("]
+      hot["DecodeBlend<4, 4, " types[i] ">("]
+      hot["DecodeBlend<8, 2, " types[i] ">("]
     }
     printf "%-58s %5s %5s %5s %6s %6s\n", "loop", "fma", "loads", "all", "stores", "spills"
   }

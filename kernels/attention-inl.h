@@ -130,11 +130,11 @@ template <class T>
 HWY_INLINE void BlendPending(Task& t, size_t key_end) {
   if (t.pending >= key_end) return;
   const bool visible_only = t.hidden && !IsFinite<T>(t.b, t.pending, key_end);
-  // All columns in one span if their tiles are alike.
-  const size_t first = FirstColumnTileVecs(t.o_vecs);
-  const size_t end = first == 2 ? t.o_vecs : first;
-  BlendSpan<T>(t, {0, end, first}, key_end, visible_only);
-  BlendSpan<T>(t, {end, t.o_vecs, 2}, key_end, visible_only);
+  const ColumnTiles tiles = CutColumns(t.o_vecs);
+  BlendSpan<T>(t, {0, tiles.first_end, tiles.first_vecs}, key_end,
+               visible_only);
+  BlendSpan<T>(t, {tiles.first_end, t.o_vecs, tiles.rest_vecs}, key_end,
+               visible_only);
   t.pending = key_end;
   t.o_fresh = false;
   t.hidden = false;

@@ -30,7 +30,6 @@ Kernels MakeFor(DType dtype) {
   kernels.packed_v_bytes = &PackedVBytes;
   kernels.pack = &PackKeys<T>;
   kernels.attend = &Attend<T>;
-  kernels.decode_multiple = hn::Lanes(DecodeRowTag());
   kernels.decode_scratch_bytes = &DecodeScratchBytes;
   kernels.decode = &RunDecode<T>;
   kernels.state_floats = &StateFloats;

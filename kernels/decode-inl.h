@@ -13,6 +13,7 @@
 #define HEED_KERNELS_DECODE_INL_H_
 #endif
 
+#include <algorithm>
 #include <type_traits>
 
 #include "hwy/highway.h"
@@ -177,6 +178,12 @@ HWY_NOINLINE void PackPairs(const Task& t) {
   const hn::CappedTag<float, 1> d1;
   const size_t dim = PairsDim(b.dim_qk);
   HWY_ALIGN float read[kDecodeDims];
+  const size_t in_last = t.rows % t.at.panel;
+  if (in_last > 4) {
+    // ScoreKeys takes them for a whole panel.
+    float* last = t.scratch + t.at.q + (t.rows - in_last) * dim;
+    std::fill_n(last, t.at.panel * dim, 0.0f);
+  }
   for (size_t row = 0; row < t.rows; ++row) {
     const T* q = static_cast<const T*>(b.q) + t.Token(row) * b.q_stride_token +
                  static_cast<int64_t>(HeadOf(t, row)) * b.q_stride_head;

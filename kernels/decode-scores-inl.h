@@ -21,28 +21,31 @@ namespace heed {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A panel: one vector of four rows.
-using DecodeRowTag = hn::CappedTag<float, 4>;
-
-// Whether a vector of keys has two blocks of 128 bits. On x86 only: SVE of 256
-// bits orders the halves of its vectors in another way.
-#undef HEED_DECODE_TWO_BLOCKS
-#define HEED_DECODE_TWO_BLOCKS \
-  (HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_MAX_BYTES >= 32)
-constexpr bool kTwoBlocks = HEED_DECODE_TWO_BLOCKS;
+// Blocks of 128 bits in a vector of keys, four keys each. More than one on x86
+// only: SVE of 256 bits orders the halves of its vectors in another way.
+#undef HEED_DECODE_BLOCKS
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_MAX_BYTES >= 32
+#define HEED_DECODE_BLOCKS HWY_MIN(HWY_MAX_BYTES / 16, 4)
+#else
+#define HEED_DECODE_BLOCKS 1
+#endif
 
 // Keys whose scores are made together, a lane each.
-constexpr size_t kDecodeKeys = kTwoBlocks                 ? 8
-                               : HWY_TARGET == HWY_SCALAR ? 1
-                                                          : 4;
+constexpr size_t kDecodeKeys =
+    HWY_TARGET == HWY_SCALAR ? 1 : 4 * HEED_DECODE_BLOCKS;
 using DecodeKeyTag = hn::CappedTag<float, kDecodeKeys>;
 
 // Elements of the head width that a row of k is read in.
 constexpr size_t kDecodeDims = 8;
 
+// A panel: rows for which k is transposed once, one vector of them.
+constexpr size_t kPanelRows = HWY_TARGET == HWY_SCALAR  ? 1
+                              : HEED_DECODE_BLOCKS == 4 ? 8
+                                                        : 4;
+using DecodeRowTag = hn::CappedTag<float, kPanelRows>;
+
 // q of a panel: for each pair of elements the pairs of its rows.
-constexpr size_t kDecodeRows = HWY_TARGET == HWY_SCALAR ? 1 : 4;
-constexpr size_t kPairFloats = 2 * kDecodeRows;
+constexpr size_t kPairFloats = 2 * kPanelRows;
 
 // The head width up to whole reads of k.
 HWY_INLINE size_t PairsDim(size_t dim_qk) {
@@ -76,36 +79,49 @@ HWY_INLINE void ScoreKeys(const float* HWY_RESTRICT q, const T* const* k,
 // eight are read and interleaved with zeros, an instruction less than widening
 // four and four.
 template <class T>
-constexpr size_t kDimsRead = std::is_same<T, BF16>() && kTwoBlocks
+constexpr size_t kDimsRead = std::is_same<T, BF16>() && HEED_DECODE_BLOCKS > 1
                                  ? kDecodeDims
                                  : kDecodeDims / 2;
 
-// Elements [i + 4 * kUpper, + 4) of key `low` and, in a second block, of key
-// `high`; kUpper is 0 where four are read at once.
+#if HEED_DECODE_BLOCKS > 1
+// Lanes [0, Lanes(d) / blocks) of every other row from k[0] on, a block each.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> LoadBlocks(D d, const T* const* k, size_t i) {
+  const hn::Half<D> dh;
+#if HEED_DECODE_BLOCKS == 2
+  return hn::Combine(d, hn::LoadU(dh, k[2] + i), hn::LoadU(dh, k[0] + i));
+#else
+  const hn::Half<decltype(dh)> dq;
+  return hn::Combine(
+      d, hn::Combine(dh, hn::LoadU(dq, k[6] + i), hn::LoadU(dq, k[4] + i)),
+      hn::Combine(dh, hn::LoadU(dq, k[2] + i), hn::LoadU(dq, k[0] + i)));
+#endif
+}
+#endif
+
+// Elements [i + 4 * kUpper, + 4) of every other key from k[0] on, a block each;
+// kUpper is 0 where four are read at once.
 template <int kUpper, class D, class T>
-HWY_INLINE hn::Vec<D> LoadKeys(D d, const T* low, const T* high, size_t i) {
-#if !HEED_DECODE_TWO_BLOCKS
-  static_cast<void>(high);
-  return LoadAs(d, low + i);
+HWY_INLINE hn::Vec<D> LoadKeys(D d, const T* const* k, size_t i) {
+#if HEED_DECODE_BLOCKS == 1
+  return LoadAs(d, k[0] + i);
 #else
   if constexpr (std::is_same<T, float>()) {
-    const hn::Half<D> dh;
-    return hn::Combine(d, hn::LoadU(dh, high + i), hn::LoadU(dh, low + i));
-  } else if constexpr (std::is_same<T, F16>()) {
-    const hn::Rebind<uint16_t, D> d16;
-    const hn::Half<decltype(d16)> dh;
-    return WidenWords<T>(d, hn::Combine(d16, hn::LoadU(dh, &high[i].bits),
-                                        hn::LoadU(dh, &low[i].bits)));
+    return LoadBlocks(d, k, i);
   } else {
-    const hn::Repartition<uint16_t, D> d16;
-    const hn::Half<decltype(d16)> dh;
-    const auto both = hn::Combine(d16, hn::LoadU(dh, &high[i].bits),
-                                  hn::LoadU(dh, &low[i].bits));
-    const auto zero = hn::Zero(d16);
-    if constexpr (kUpper == 0) {
-      return hn::BitCast(d, hn::InterleaveLower(d16, zero, both));
+    const auto* words = reinterpret_cast<const uint16_t* const*>(k);
+    if constexpr (std::is_same<T, F16>()) {
+      const hn::Rebind<uint16_t, D> d16;
+      return WidenWords<T>(d, LoadBlocks(d16, words, i));
     } else {
-      return hn::BitCast(d, hn::InterleaveUpper(d16, zero, both));
+      const hn::Repartition<uint16_t, D> d16;
+      const auto read = LoadBlocks(d16, words, i);
+      const auto zero = hn::Zero(d16);
+      if constexpr (kUpper == 0) {
+        return hn::BitCast(d, hn::InterleaveLower(d16, zero, read));
+      } else {
+        return hn::BitCast(d, hn::InterleaveUpper(d16, zero, read));
+      }
     }
   }
 #endif
@@ -118,17 +134,13 @@ template <int kUpper, class D, class T, class V = hn::Vec<D> >
 HWY_INLINE void LoadPairs(D d, const T* const* k, size_t i, V& a0, V& a1, V& b0,
                           V& b1) {
   const hn::Repartition<uint64_t, D> pairs;
-  constexpr size_t kHalf = kDecodeKeys / 2;
-  constexpr size_t kBlock = kTwoBlocks ? 2 : 0;
-  const auto x = hn::BitCast(pairs, LoadKeys<kUpper>(d, k[0], k[kBlock], i));
-  const auto y =
-      hn::BitCast(pairs, LoadKeys<kUpper>(d, k[1], k[kBlock + 1], i));
+  const auto x = hn::BitCast(pairs, LoadKeys<kUpper>(d, k, i));
+  const auto y = hn::BitCast(pairs, LoadKeys<kUpper>(d, k + 1, i));
   a0 = hn::BitCast(d, hn::InterleaveLower(pairs, x, y));
   a1 = hn::BitCast(d, hn::InterleaveUpper(pairs, x, y));
-  k += kHalf;
-  const auto z = hn::BitCast(pairs, LoadKeys<kUpper>(d, k[0], k[kBlock], i));
-  const auto w =
-      hn::BitCast(pairs, LoadKeys<kUpper>(d, k[1], k[kBlock + 1], i));
+  k += kDecodeKeys / 2;
+  const auto z = hn::BitCast(pairs, LoadKeys<kUpper>(d, k, i));
+  const auto w = hn::BitCast(pairs, LoadKeys<kUpper>(d, k + 1, i));
   b0 = hn::BitCast(d, hn::InterleaveLower(pairs, z, w));
   b1 = hn::BitCast(d, hn::InterleaveUpper(pairs, z, w));
 }
@@ -152,7 +164,7 @@ HWY_INLINE void AddPair(D d, const float* q, V a, V b, V& sum_a, V& sum_b) {
 // Even chain + odd chain, a lane per key.
 template <class D, class V = hn::Vec<D> >
 HWY_INLINE V JoinChains(D d, V sum_a, V sum_b) {
-#if HEED_DECODE_TWO_BLOCKS
+#if HEED_DECODE_BLOCKS > 1
   return hn::Add(hn::ConcatEven(d, sum_b, sum_a),
                  hn::ConcatOdd(d, sum_b, sum_a));
 #else
@@ -165,41 +177,93 @@ HWY_INLINE V JoinChains(D d, V sum_a, V sum_b) {
 #endif
 }
 
-// The accumulators of up to four rows take in four elements of k, whose pairs
+// The accumulators of kRows rows take in one pair of elements of k, whose pairs
+// of q begin at q.
+template <int kRows, class D, class V = hn::Vec<D> >
+HWY_INLINE void AddPairs(D d, const float* HWY_RESTRICT q, V a, V b, V& a0,
+                         V& b0, V& a1, V& b1, V& a2, V& b2, V& a3, V& b3) {
+  AddPair(d, q, a, b, a0, b0);
+  if constexpr (kRows > 1) AddPair(d, q + 2, a, b, a1, b1);
+  if constexpr (kRows > 2) AddPair(d, q + 4, a, b, a2, b2);
+  if constexpr (kRows > 3) AddPair(d, q + 6, a, b, a3, b3);
+}
+
+// The accumulators of up to eight rows take in four elements of k, whose pairs
 // of q begin at q.
 template <int kRows, int kUpper, class D, class T, class V = hn::Vec<D> >
 HWY_INLINE void AddFour(D d, const T* const* k, size_t i,
                         const float* HWY_RESTRICT q, V& a0, V& b0, V& a1, V& b1,
-                        V& a2, V& b2, V& a3, V& b3) {
+                        V& a2, V& b2, V& a3, V& b3, V& a4, V& b4, V& a5, V& b5,
+                        V& a6, V& b6, V& a7, V& b7) {
+  constexpr int kFirst = HWY_MIN(kRows, 4);
   V c0, c1, e0, e1;
   LoadPairs<kUpper>(d, k, i, c0, c1, e0, e1);
-  AddPair(d, q, c0, e0, a0, b0);
-  if constexpr (kRows > 1) AddPair(d, q + 2, c0, e0, a1, b1);
-  if constexpr (kRows > 2) AddPair(d, q + 4, c0, e0, a2, b2);
-  if constexpr (kRows > 3) AddPair(d, q + 6, c0, e0, a3, b3);
+  AddPairs<kFirst>(d, q, c0, e0, a0, b0, a1, b1, a2, b2, a3, b3);
+  if constexpr (kRows > 4) {
+    AddPairs<4>(d, q + 8, c0, e0, a4, b4, a5, b5, a6, b6, a7, b7);
+  }
   q += kPairFloats;
-  AddPair(d, q, c1, e1, a0, b0);
-  if constexpr (kRows > 1) AddPair(d, q + 2, c1, e1, a1, b1);
-  if constexpr (kRows > 2) AddPair(d, q + 4, c1, e1, a2, b2);
-  if constexpr (kRows > 3) AddPair(d, q + 6, c1, e1, a3, b3);
+  AddPairs<kFirst>(d, q, c1, e1, a0, b0, a1, b1, a2, b2, a3, b3);
+  if constexpr (kRows > 4) {
+    AddPairs<4>(d, q + 8, c1, e1, a4, b4, a5, b5, a6, b6, a7, b7);
+  }
 }
 
 // Elements [i, i + kDecodeDims).
 template <int kRows, class D, class T, class V = hn::Vec<D> >
 HWY_INLINE void AddDims(D d, const T* const* k, size_t i,
                         const float* HWY_RESTRICT q, V& a0, V& b0, V& a1, V& b1,
-                        V& a2, V& b2, V& a3, V& b3) {
+                        V& a2, V& b2, V& a3, V& b3, V& a4, V& b4, V& a5, V& b5,
+                        V& a6, V& b6, V& a7, V& b7) {
   constexpr bool kOneRead = kDimsRead<T> == kDecodeDims;
-  AddFour<kRows, 0>(d, k, i, q, a0, b0, a1, b1, a2, b2, a3, b3);
+  AddFour<kRows, 0>(d, k, i, q, a0, b0, a1, b1, a2, b2, a3, b3, a4, b4, a5, b5,
+                    a6, b6, a7, b7);
   AddFour<kRows, kOneRead ? 1 : 0>(d, k, kOneRead ? i : i + 4,
                                    q + 2 * kPairFloats, a0, b0, a1, b1, a2, b2,
-                                   a3, b3);
+                                   a3, b3, a4, b4, a5, b5, a6, b6, a7, b7);
 }
 
-// Scores of kDecodeKeys keys for kRows rows; the rows up to four become 0.
+// Each block of x to s, `stride` apart.
+template <class D>
+HWY_INLINE void StoreBlocks(D d, hn::Vec<D> x, float* HWY_RESTRICT s,
+                            size_t stride) {
+#if HEED_DECODE_BLOCKS == 1
+  static_cast<void>(stride);
+  hn::Store(x, d, s);
+#else
+  const hn::Half<D> dh;
+  const auto lower = hn::LowerHalf(dh, x), upper = hn::UpperHalf(dh, x);
+#if HEED_DECODE_BLOCKS == 2
+  hn::Store(lower, dh, s);
+  hn::Store(upper, dh, s + stride);
+#else
+  const hn::Half<decltype(dh)> dq;
+  hn::Store(hn::LowerHalf(dq, lower), dq, s);
+  hn::Store(hn::UpperHalf(dq, lower), dq, s + stride);
+  hn::Store(hn::LowerHalf(dq, upper), dq, s + 2 * stride);
+  hn::Store(hn::UpperHalf(dq, upper), dq, s + 3 * stride);
+#endif
+#endif
+}
+
+// The chains of four rows, joined, to s [kDecodeKeys, 4], stride s_stride.
+template <class D, class V = hn::Vec<D> >
+HWY_INLINE void StoreFour(D d, V a0, V b0, V a1, V b1, V a2, V b2, V a3, V b3,
+                          float* HWY_RESTRICT s, size_t s_stride) {
+  V t0, t1, t2, t3;
+  Transpose4(d, JoinChains(d, a0, b0), JoinChains(d, a1, b1),
+             JoinChains(d, a2, b2), JoinChains(d, a3, b3), t0, t1, t2, t3);
+  StoreBlocks(d, t0, s, 4 * s_stride);
+  StoreBlocks(d, t1, s + s_stride, 4 * s_stride);
+  StoreBlocks(d, t2, s + 2 * s_stride, 4 * s_stride);
+  StoreBlocks(d, t3, s + 3 * s_stride, 4 * s_stride);
+}
+
+// Scores of kDecodeKeys keys for kRows rows; the panel's other rows become 0.
 //   q: the panel's pairs, zeros from dim up to whole reads of k
-//   s [kDecodeKeys, 4], stride s_stride
-// Registers, for four rows: 8 accumulators + 4 of k + 1 of q.
+//   s [kDecodeKeys, kPanelRows], stride s_stride
+// Registers: two accumulators a row + 4 of k + 1 of q, 13 for four rows, 21 for
+// eight.
 template <int kRows, class T>
 HWY_NOINLINE void ScoreRows(const float* HWY_RESTRICT q, const T* const* k,
                             Touches& touches, size_t dim, float* HWY_RESTRICT s,
@@ -208,6 +272,8 @@ HWY_NOINLINE void ScoreRows(const float* HWY_RESTRICT q, const T* const* k,
   using V = hn::Vec<DecodeKeyTag>;
   V a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0;
   V b0 = a0, b1 = a0, b2 = a0, b3 = a0;
+  V a4 = a0, a5 = a0, a6 = a0, a7 = a0;
+  V b4 = a0, b5 = a0, b6 = a0, b7 = a0;
   const size_t whole = dim / kDecodeDims * kDecodeDims;
   // As many lines as are read of k.
   constexpr size_t kTouches =
@@ -216,7 +282,8 @@ HWY_NOINLINE void ScoreRows(const float* HWY_RESTRICT q, const T* const* k,
   size_t i = 0;
   for (; i < whole; i += kDecodeDims) {
     Touch<kTouches>(next);
-    AddDims<kRows>(d, k, i, q, a0, b0, a1, b1, a2, b2, a3, b3);
+    AddDims<kRows>(d, k, i, q, a0, b0, a1, b1, a2, b2, a3, b3, a4, b4, a5, b5,
+                   a6, b6, a7, b7);
     q += kDecodeDims / 2 * kPairFloats;
   }
   touches = next;
@@ -228,27 +295,13 @@ HWY_NOINLINE void ScoreRows(const float* HWY_RESTRICT q, const T* const* k,
       rows[n] = rest[n];
       for (i = whole; i < dim; ++i) rest[n][i - whole] = k[n][i];
     }
-    AddDims<kRows>(d, rows, 0, q, a0, b0, a1, b1, a2, b2, a3, b3);
+    AddDims<kRows>(d, rows, 0, q, a0, b0, a1, b1, a2, b2, a3, b3, a4, b4, a5,
+                   b5, a6, b6, a7, b7);
   }
-  V t0, t1, t2, t3;
-  Transpose4(d, JoinChains(d, a0, b0), JoinChains(d, a1, b1),
-             JoinChains(d, a2, b2), JoinChains(d, a3, b3), t0, t1, t2, t3);
-  const DecodeRowTag dr;
-#if !HEED_DECODE_TWO_BLOCKS
-  hn::Store(t0, dr, s);
-  hn::Store(t1, dr, s + s_stride);
-  hn::Store(t2, dr, s + 2 * s_stride);
-  hn::Store(t3, dr, s + 3 * s_stride);
-#else
-  hn::Store(hn::LowerHalf(dr, t0), dr, s);
-  hn::Store(hn::LowerHalf(dr, t1), dr, s + s_stride);
-  hn::Store(hn::LowerHalf(dr, t2), dr, s + 2 * s_stride);
-  hn::Store(hn::LowerHalf(dr, t3), dr, s + 3 * s_stride);
-  hn::Store(hn::UpperHalf(dr, t0), dr, s + 4 * s_stride);
-  hn::Store(hn::UpperHalf(dr, t1), dr, s + 5 * s_stride);
-  hn::Store(hn::UpperHalf(dr, t2), dr, s + 6 * s_stride);
-  hn::Store(hn::UpperHalf(dr, t3), dr, s + 7 * s_stride);
-#endif
+  StoreFour(d, a0, b0, a1, b1, a2, b2, a3, b3, s, s_stride);
+  if constexpr (kPanelRows > 4) {
+    StoreFour(d, a4, b4, a5, b5, a6, b6, a7, b7, s + 4, s_stride);
+  }
 }
 
 template <class T>
@@ -262,8 +315,14 @@ HWY_INLINE void ScoreKeys(const float* HWY_RESTRICT q, const T* const* k,
       return ScoreRows<2>(q, k, touches, dim, s, s_stride);
     case 3:
       return ScoreRows<3>(q, k, touches, dim, s, s_stride);
-    default:
+    case 4:
       return ScoreRows<4>(q, k, touches, dim, s, s_stride);
+    default:
+      break;
+  }
+  // Of five to seven rows the others are 0 in q.
+  if constexpr (kPanelRows > 4) {
+    return ScoreRows<kPanelRows>(q, k, touches, dim, s, s_stride);
   }
 }
 

@@ -147,7 +147,6 @@ struct Kernels {
   void (*attend)(const Block& block);
   // The same rows and bits for few rows (decoding): k and v are read once,
   // where they lie, whatever block.tile says.
-  size_t decode_multiple;  // rows that cost as much as one
   size_t (*decode_scratch_bytes)(size_t rows, size_t dim_qk, size_t dim_v);
   void (*decode)(const Block& block);
   // A decode cut at chunks of keys: decode_part() leaves the state of each

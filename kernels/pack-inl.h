@@ -150,17 +150,20 @@ HWY_NOINLINE void PackV(const T* v, int64_t stride, size_t first, size_t keys,
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
   const size_t vecs = (dim + lanes - 1) / lanes;
+  const ColumnTiles tiles = CutColumns(vecs);
   for (size_t c = 0; c < vecs;) {
-    const size_t tile = c == 0 ? FirstColumnTileVecs(vecs) : 2;
+    const size_t tile =
+        c < tiles.first_end ? tiles.first_vecs : tiles.rest_vecs;
     float* HWY_RESTRICT to = out + c * lanes * room + first * tile * lanes;
     const T* from = v + c * lanes;
     const size_t columns = HWY_MIN(tile * lanes, dim - c * lanes);
-    if (columns == 2 * lanes) {
+    if (columns == tile * lanes) {
       for (size_t key = 0; key < keys; ++key) {
-        hn::StoreU(LoadAs(d, from), d, to);
-        hn::StoreU(LoadAs(d, from + lanes), d, to + lanes);
+        for (size_t i = 0; i < columns; i += lanes) {
+          hn::StoreU(LoadAs(d, from + i), d, to + i);
+        }
         from += stride;
-        to += 2 * lanes;
+        to += columns;
       }
     } else {
       for (size_t key = 0; key < keys; ++key) {

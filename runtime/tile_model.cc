@@ -190,9 +190,11 @@ Tile ModelTile(const heed_problem& problem, const Kernels& kernels,
                             static_cast<double>(dim_qk + dim_v) *
                             sizeof(float) >
                         8 * static_cast<double>(machine.l2.bytes);
-  const bool all_far =
-      few_keys &&
-      TensorBytes(problem) > static_cast<double>(machine.l3.bytes) / 4;
+  // What a hypervisor calls L3 may be the whole socket's (Zen 5: 508 MB of one
+  // core), so never more than 16 times the L2.
+  const double near = std::min(static_cast<double>(machine.l3.bytes) / 4,
+                               16 * static_cast<double>(machine.l2.bytes));
+  const bool all_far = few_keys && TensorBytes(problem) > near;
   tile.prefetch = keys_far || all_far;
 
   tile = RoundTile(tile, problem, kernels);

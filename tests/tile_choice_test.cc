@@ -10,6 +10,7 @@
 
 #include "runtime/plan.h"
 #include "runtime/problem.h"
+#include "runtime/sticky_size.h"
 #include "runtime/tile_model.h"
 #include "tests/attention_case.h"
 #include "tests/record_samples.h"
@@ -49,26 +50,27 @@ heed_problem Sample(int64_t len = 1024) {
   return MakeProblem(1, 4, 4, len, len, 64, 64, HEED_CAUSAL_TOP_LEFT);
 }
 
-TileChoice Choose(const RecordSet& set, const heed_problem& problem,
-                  int threads = 2) {
+Kernels BestKernels(DType dtype = DType::kF32) {
   int64_t best;
   EXPECT_GT(SupportedTargets(&best, 1), 0u);
-  return ChooseTile(set, problem, GetKernels(best, DType::kF32), ThisMachine(),
-                    threads);
+  return GetKernels(best, dtype);
+}
+
+TileChoice Choose(const RecordSet& set, const heed_problem& problem,
+                  int threads = 2) {
+  return ChooseTile(set, problem, BestKernels(), ThisMachine(), threads);
 }
 
 // What the model says for one head or many of a prompt of so many tokens, with
-// an L2 of 512 KB and an L3 of 32 MB.
+// an L2 of 512 KB.
 Tile ModelOf(int64_t heads, int64_t len, int32_t dtype = HEED_F32,
-             int64_t dim = 64) {
-  int64_t best;
-  EXPECT_GT(SupportedTargets(&best, 1), 0u);
+             int64_t dim = 64, size_t l3_megabytes = 32) {
   Machine machine = ThisMachine();
   machine.l2.bytes = size_t{512} << 10;
-  machine.l3.bytes = size_t{32} << 20;
+  machine.l3.bytes = l3_megabytes << 20;
   heed_problem problem = MakeProblem(1, heads, heads, len, len, dim, dim);
   problem.dtype = dtype;
-  return ModelTile(problem, GetKernels(best, KernelDType(dtype)), machine, 1);
+  return ModelTile(problem, BestKernels(KernelDType(dtype)), machine, 1);
 }
 
 TEST(ModelTile, ReadsFewKeysWhereTheyLie) {
@@ -87,15 +89,21 @@ TEST(ModelTile, TakesAWholeChunkOfKeysAtOnceWhereItIsNear) {
 }
 
 TEST(ModelTile, CutsFewRowsIntoLikeBlocks) {
-  EXPECT_EQ(ModelOf(1, 96).row_block, 96u);
-  EXPECT_EQ(ModelOf(1, 128).row_block, 64u);
-  EXPECT_EQ(ModelOf(1, 197).row_block, 112u);
+  const size_t multiple = BestKernels().row_multiple;
+  EXPECT_EQ(ModelOf(1, 96).row_block, RoundUp(96, multiple));
+  EXPECT_EQ(ModelOf(1, 128).row_block, RoundUp(64, multiple));
+  EXPECT_EQ(ModelOf(1, 197).row_block, RoundUp(99, multiple));
 }
 
 TEST(ModelTile, TouchesAheadWhereFewKeysComeFromFarAway) {
   EXPECT_FALSE(ModelOf(12, 197).prefetch);
   EXPECT_TRUE(ModelOf(96, 197).prefetch);
   EXPECT_FALSE(ModelOf(96, 1024).prefetch);
+}
+
+TEST(ModelTile, DoesNotTakeASocketsL3ForOneCores) {
+  EXPECT_FALSE(ModelOf(12, 197, HEED_F32, 64, 508).prefetch);
+  EXPECT_TRUE(ModelOf(96, 197, HEED_F32, 64, 508).prefetch);
 }
 
 TEST(ModelTile, TouchesAheadWhereAHeadsKeysAreFarAway) {
@@ -206,7 +214,11 @@ TEST_F(TileChoiceTest, WhatIsQuarantinedIsTheDefaultAgain) {
   record.entries[0].decision = Decision::kQuarantined;
   Write(record);
   const RecordSet set = Load();
-  EXPECT_EQ(Choose(set, Sample()).tile.row_block, 48u);
+  const Tile tile = Choose(set, Sample()).tile;
+  const Kernels kernels = BestKernels();
+  const RecordEntry& entry = record.entries[0];
+  EXPECT_TRUE(tile == RoundTile(entry.default_config.tile, Sample(), kernels));
+  EXPECT_FALSE(tile == RoundTile(entry.config.tile, Sample(), kernels));
 }
 
 TEST_F(TileChoiceTest, ATargetWithOtherBitsIsNotTaken) {
