@@ -13,6 +13,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/math-inl.h"
+#include "kernels/registers-inl.h"
 #include "kernels/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -192,6 +193,57 @@ HWY_INLINE bool RaiseMaximum(D d, const float* HWY_RESTRICT top,
   return true;
 }
 
+// Four polynomials in Horner's form take in their next coefficient.
+template <class V>
+HWY_INLINE void HornerFour(V f0, V f1, V f2, V f3, V c, V& p0, V& p1, V& p2,
+                           V& p3) {
+  p0 = hn::MulAdd(f0, p0, c);
+  p1 = hn::MulAdd(f1, p1, c);
+  p2 = hn::MulAdd(f2, p2, c);
+  p3 = hn::MulAdd(f3, p3, c);
+}
+
+// Weigh() for a panel's two vectors of two keys, at s and `next`, step by step
+// beside each other: one after the other, 13 operations of which each waits for
+// the one before fill a core's schedulers (Zen 5, AVX-512: 4.5 cycles a vector,
+// so 3.9). Takes 25 registers.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void WeighFour(D d, V low0, V low1, V shift0, V shift1, float* s,
+                          float* next, size_t second, V& l0, V& l1) {
+  const hn::RebindToSigned<D> di;
+  const V x0 = MaxKeepNaN(low0, hn::Load(d, s));
+  const V x1 = MaxKeepNaN(low1, hn::Load(d, s + second));
+  const V x2 = MaxKeepNaN(low0, hn::Load(d, next));
+  const V x3 = MaxKeepNaN(low1, hn::Load(d, next + second));
+  const V t0 = hn::Add(x0, shift0), t1 = hn::Add(x1, shift1);
+  const V t2 = hn::Add(x2, shift0), t3 = hn::Add(x3, shift1);
+  const V n0 = hn::Sub(t0, shift0), n1 = hn::Sub(t1, shift1);
+  const V n2 = hn::Sub(t2, shift0), n3 = hn::Sub(t3, shift1);
+  const V f0 = hn::Sub(x0, n0), f1 = hn::Sub(x1, n1);
+  const V f2 = hn::Sub(x2, n2), f3 = hn::Sub(x3, n3);
+  const V one = hn::Set(d, 1.0f);
+  V p0 = hn::Set(d, kExp2C5), p1 = p0, p2 = p0, p3 = p0;
+  HornerFour(f0, f1, f2, f3, hn::Set(d, kExp2C4), p0, p1, p2, p3);
+  HornerFour(f0, f1, f2, f3, hn::Set(d, kExp2C3), p0, p1, p2, p3);
+  HornerFour(f0, f1, f2, f3, hn::Set(d, kExp2C2), p0, p1, p2, p3);
+  HornerFour(f0, f1, f2, f3, hn::Set(d, kExp2C1), p0, p1, p2, p3);
+  HornerFour(f0, f1, f2, f3, one, p0, p1, p2, p3);
+  const auto e0 = hn::ShiftLeft<23>(hn::BitCast(di, t0));
+  const auto e1 = hn::ShiftLeft<23>(hn::BitCast(di, t1));
+  const auto e2 = hn::ShiftLeft<23>(hn::BitCast(di, t2));
+  const auto e3 = hn::ShiftLeft<23>(hn::BitCast(di, t3));
+  // As in WeighClamped: an integer add alone would lose a NaN.
+  const auto bits = hn::BitCast(di, one);
+  l0 = hn::MulAdd(p0, hn::BitCast(d, hn::Add(bits, e0)), l0);
+  l1 = hn::MulAdd(p1, hn::BitCast(d, hn::Add(bits, e1)), l1);
+  l0 = hn::MulAdd(p2, hn::BitCast(d, hn::Add(bits, e2)), l0);
+  l1 = hn::MulAdd(p3, hn::BitCast(d, hn::Add(bits, e3)), l1);
+  hn::Store(hn::BitCast(d, hn::Add(hn::BitCast(di, p0), e0)), d, s);
+  hn::Store(hn::BitCast(d, hn::Add(hn::BitCast(di, p1), e1)), d, s + second);
+  hn::Store(hn::BitCast(d, hn::Add(hn::BitCast(di, p2), e2)), d, next);
+  hn::Store(hn::BitCast(d, hn::Add(hn::BitCast(di, p3), e3)), d, next + second);
+}
+
 // Scores to weights, in place, for keys in order; l takes them in.
 //   s as for HideKeys    m, l [kVecs vectors]
 template <int kVecs, class D>
@@ -209,7 +261,15 @@ HWY_NOINLINE void WeighStep(D d, float* HWY_RESTRICT s, size_t s_stride,
     const V flush = hn::Set(d, kFlush), round = hn::Set(d, kRound);
     const V low0 = hn::Add(m0, flush), low1 = hn::Add(m1, flush);
     const V shift0 = hn::Sub(round, m0), shift1 = hn::Sub(round, m1);
-    for (size_t key = 0; key < keys; ++key) {
+    size_t key = 0;
+    if constexpr (kVecs == 2 && kManyRegisters) {
+      for (; key + 2 <= keys; key += 2) {
+        WeighFour(d, low0, low1, shift0, shift1, s, s + s_stride, second, l0,
+                  l1);
+        s += 2 * s_stride;
+      }
+    }
+    for (; key < keys; ++key) {
       hn::Store(Weigh(d, hn::Load(d, s), low0, shift0, l0), d, s);
       if constexpr (kVecs == 2) {
         hn::Store(Weigh(d, hn::Load(d, s + second), low1, shift1, l1), d,
