@@ -1,5 +1,6 @@
 // Patterns as figures, cells, characters and colours, and tokens' labels.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -170,7 +171,8 @@ TEST(Labels, AreCleanedAndCut) {
 }
 
 TEST(Labels, AreTheLinesOfAFile) {
-  const std::string path = testing::TempDir() + "/heed_labels.txt";
+  const std::string path =
+      testing::TempDir() + "/heed_labels_" + std::to_string(getpid());
   std::ofstream(path, std::ios::binary) << "one\n\nthree";
   std::vector<std::string> labels;
   std::string why;

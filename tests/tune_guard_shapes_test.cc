@@ -1,6 +1,7 @@
 // Guard shapes are of the class, at its ends, and never the shape itself; and
 // lists of shapes in files.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -60,7 +61,9 @@ TEST(GuardShapes, OfEveryStandardShapeAreOfItsClass) {
 class ShapesFile : public ::testing::Test {
  protected:
   std::string Write(const std::string& text) {
-    path_ = testing::TempDir() + "/heed_shapes.json";
+    // Tests of this fixture run beside each other.
+    path_ = testing::TempDir() + "/heed_shapes_" + std::to_string(getpid()) +
+            ".json";
     std::ofstream(path_, std::ios::trunc) << text;
     return path_;
   }
