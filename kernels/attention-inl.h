@@ -19,6 +19,7 @@
 #include "hwy/highway.h"
 #include "kernels/blend-inl.h"
 #include "kernels/kernels.h"
+#include "kernels/key-copies-inl.h"
 #include "kernels/mask-inl.h"
 #include "kernels/pack-inl.h"
 #include "kernels/scores-inl.h"
@@ -232,38 +233,6 @@ HWY_INLINE size_t FirstVectorEnd(const Task& t, size_t row, size_t begin,
   return end - seen < kKeyGroup ? end : seen;
 }
 
-// Keys of the tile that begins at key_begin: tiles do not reach past their
-// chunk, nor past the last key.
-HWY_INLINE size_t TileKeys(const Block& b, size_t key_begin) {
-  const size_t chunk_end = (key_begin / kChunk + 1) * kChunk;
-  return HWY_MIN(b.tile.key_tile, HWY_MIN(chunk_end, b.len_k) - key_begin);
-}
-
-// Copies keys [key_begin, key_begin + keys) of v to keys from `first` on of
-// column tiles of `room` keys.
-template <class T>
-HWY_INLINE void CopyV(const Block& b, size_t key_begin, size_t keys,
-                      size_t first, size_t room, float* out) {
-  for (size_t done = 0; done < keys;) {
-    const size_t run = HWY_MIN(RunOfKeys(b, key_begin + done), keys - done);
-    PackV(ValueAt<T>(b, key_begin + done), b.v_stride, first + done, run,
-          b.dim_v, room, out);
-    done += run;
-  }
-}
-
-// Copies keys [key_begin, key_begin + keys) of k side by side.
-template <class T>
-HWY_INLINE void CopyK(const Block& b, size_t key_begin, size_t keys,
-                      float* out) {
-  for (size_t done = 0; done < keys;) {
-    const size_t run = HWY_MIN(RunOfKeys(b, key_begin + done), keys - done);
-    PackK(KeyAt<T>(b, key_begin + done), b.k_stride, run, b.dim_qk,
-          out + done * b.dim_qk);
-    done += run;
-  }
-}
-
 // Packs q up to the panel at `row`.
 template <class T>
 HWY_INLINE void TakePanel(Task& t, size_t row) {
@@ -413,36 +382,6 @@ void Attend(const Block& b) {
 
 size_t ScratchBytes(const Tile& tile, size_t dim_qk, size_t dim_v) {
   return PrefillLayout(tile, dim_qk, dim_v).floats * sizeof(float);
-}
-
-size_t PackedKBytes(size_t len_k, size_t dim_qk) {
-  return len_k * dim_qk * sizeof(float);
-}
-
-size_t PackedVBytes(size_t len_k, size_t dim_v) {
-  const hn::ScalableTag<float> d;
-  return len_k * RoundUp(dim_v, hn::Lanes(d)) * sizeof(float);
-}
-
-// v as its tiles follow each other, each packed by itself: a task then reads
-// one run of memory a tile. (Columns as long as len_k put the eight column
-// tiles of dim 128, T 8192 into the same sets of the L2: 80 % of the peak,
-// not 86.)
-template <class T>
-void PackKeys(const Block& b, size_t key_begin, size_t key_end) {
-  const hn::ScalableTag<float> d;
-  if (b.packed_k != nullptr) {
-    CopyK<T>(b, key_begin, key_end - key_begin,
-             b.packed_k + key_begin * b.dim_qk);
-  }
-  if (b.packed_v == nullptr) return;
-  const size_t o_stride = RoundUp(b.dim_v, hn::Lanes(d));
-  while (key_begin < key_end) {
-    const size_t room = TileKeys(b, key_begin);
-    CopyV<T>(b, key_begin, HWY_MIN(room, key_end - key_begin), 0, room,
-             b.packed_v + key_begin * o_stride);
-    key_begin += room;
-  }
 }
 
 }  // namespace HWY_NAMESPACE

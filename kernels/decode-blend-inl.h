@@ -197,7 +197,7 @@ HWY_INLINE void DecodeBlendWide(const float* p, size_t p_stride,
 }
 
 // Vectors of three or four rows that are blended at once.
-constexpr int kVecsOfFour = kManyRegisters ? 4 : 2;
+constexpr int kFewRowsVecs = kManyRegisters ? 4 : 2;
 
 // Up to four rows.
 template <class T>
@@ -213,11 +213,11 @@ HWY_INLINE void DecodeBlendFew(const float* p, size_t p_stride, size_t rows,
       return DecodeBlendWide<2, 4>(p, p_stride, v, touches, keys, vecs, fresh,
                                    o, o_stride);
     case 3:
-      return DecodeBlendWide<3, kVecsOfFour>(p, p_stride, v, touches, keys,
-                                             vecs, fresh, o, o_stride);
+      return DecodeBlendWide<3, kFewRowsVecs>(p, p_stride, v, touches, keys,
+                                              vecs, fresh, o, o_stride);
     default:
-      return DecodeBlendWide<4, kVecsOfFour>(p, p_stride, v, touches, keys,
-                                             vecs, fresh, o, o_stride);
+      return DecodeBlendWide<4, kFewRowsVecs>(p, p_stride, v, touches, keys,
+                                              vecs, fresh, o, o_stride);
   }
 }
 

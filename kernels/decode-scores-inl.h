@@ -225,11 +225,11 @@ HWY_INLINE void AddDims(D d, const T* const* k, size_t i,
 
 // Each block of x to s, `stride` apart.
 template <class D>
-HWY_INLINE void StoreBlocks(D d, hn::Vec<D> x, float* HWY_RESTRICT s,
+HWY_INLINE void StoreBlocks(D /*d*/, hn::Vec<D> x, float* HWY_RESTRICT s,
                             size_t stride) {
 #if HEED_DECODE_BLOCKS == 1
   static_cast<void>(stride);
-  hn::Store(x, d, s);
+  hn::Store(x, D(), s);
 #else
   const hn::Half<D> dh;
   const auto lower = hn::LowerHalf(dh, x), upper = hn::UpperHalf(dh, x);
